@@ -1,0 +1,136 @@
+//! Says what happened to a Box: a log line and a Kubernetes Event each. Events are a courtesy: they
+//! are sent beside the work and are never waited for; the history is the record.
+
+use boxes_crds::BoxStatus;
+use boxes_lifecycle::{Announcement, BoxView, Severity, announcements};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::api::PostParams;
+use kube::{Api, Client, Resource};
+use tokio::sync::mpsc;
+
+use crate::context::MANAGER;
+
+/// How many Events may wait to be sent. Past that they are dropped, and counted.
+const WAITING: usize = 4096;
+
+/// The API server's bound for the note of an Event.
+const LONGEST_NOTE: usize = 1024;
+
+/// Sends announcements.
+pub(crate) struct Announcer {
+    queue: mpsc::Sender<Event>,
+    instance: String,
+}
+
+impl Announcer {
+    /// An announcer and the task that sends its Events.
+    pub(crate) fn start(client: Client, instance: String) -> Self {
+        let (queue, events) = mpsc::channel(WAITING);
+        tokio::spawn(send(client, events));
+        Self { queue, instance }
+    }
+
+    /// Says what is new in a status that the API server has acknowledged.
+    pub(crate) fn announce(&self, object: &BoxView, recorded: &BoxStatus, status: &BoxStatus) {
+        for news in announcements(recorded, status) {
+            log(object, status, &news);
+            if self.queue.try_send(self.event(object, &news)).is_err() {
+                tracing::debug!("an Event was dropped: too many are waiting");
+            }
+        }
+    }
+
+    /// The name is derived, so that a repeated announcement is the same Event.
+    fn event(&self, object: &BoxView, news: &Announcement) -> Event {
+        let reason = news.reason.to_ascii_lowercase();
+        let name = format!("{}.{reason}", object.uid());
+        Event {
+            metadata: ObjectMeta {
+                name: Some(name),
+                namespace: Some(object.namespace().to_owned()),
+                ..ObjectMeta::default()
+            },
+            event_time: Some(MicroTime(Timestamp::now())),
+            reporting_controller: Some(format!("boxes.run/{MANAGER}")),
+            reporting_instance: Some(self.instance.clone()),
+            action: Some("Record".to_owned()),
+            reason: Some(news.reason.clone()),
+            note: Some(news.message.chars().take(LONGEST_NOTE / 4).collect()),
+            type_: Some(severity(news.severity).to_owned()),
+            regarding: Some(reference(object)),
+            ..Event::default()
+        }
+    }
+}
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Normal => "Normal",
+        Severity::Warning => "Warning",
+    }
+}
+
+fn reference(object: &BoxView) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(BoxView::api_version(&()).into_owned()),
+        kind: Some(BoxView::kind(&()).into_owned()),
+        name: Some(object.name().to_owned()),
+        namespace: Some(object.namespace().to_owned()),
+        uid: Some(object.uid().to_owned()),
+        ..ObjectReference::default()
+    }
+}
+
+fn log(object: &BoxView, status: &BoxStatus, news: &Announcement) {
+    let (namespace, name, uid) = (object.namespace(), object.name(), object.uid());
+    if news.reason == "Exited" {
+        tracing::info!(
+            namespace,
+            name,
+            uid,
+            state = status.state,
+            reason = status.reason,
+            exit_code = status.exit_code,
+            signal = status.signal,
+            evidence = status.evidence,
+            "the box ended"
+        );
+        return;
+    }
+    match news.severity {
+        Severity::Normal => {
+            tracing::debug!(
+                namespace,
+                name,
+                uid,
+                event = news.reason,
+                note = news.message,
+                "the box went on"
+            );
+        }
+        Severity::Warning => {
+            tracing::warn!(
+                namespace,
+                name,
+                uid,
+                event = news.reason,
+                note = news.message,
+                "the box needs a look"
+            );
+        }
+    }
+}
+
+async fn send(client: Client, mut events: mpsc::Receiver<Event>) {
+    while let Some(event) = events.recv().await {
+        let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
+        let api: Api<Event> = Api::namespaced(client.clone(), namespace);
+        // In a namespace that is being deleted, and for one already sent, this fails, and may.
+        if let Err(error) = api.create(&PostParams::default(), &event).await {
+            tracing::debug!(error = %error, "an Event was not accepted");
+        }
+    }
+}

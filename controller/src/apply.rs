@@ -1,0 +1,303 @@
+//! The one file that writes what was decided. Every write names the UID that the decision was made
+//! on; the API server refuses it for any other object.
+
+use boxes_crds::{BOX_FINALIZER, BoxStatus, POD_FINALIZER};
+use boxes_lifecycle::{BoxView, Refusal, World, Write, pod_name};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::Status;
+use kube::{Resource, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::context::{Context, MANAGER};
+use crate::error::{Error, api_status};
+use crate::memory::{Memory, pace};
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It is done, and an event of the changed object follows.
+    Done,
+    /// The API server refused it in a way that the next decision knows about.
+    Answered,
+}
+
+/// Makes the decided write.
+pub(crate) async fn apply(cx: &Context, world: &World, write: &Write) -> Result<Outcome, Error> {
+    let object = &world.object;
+    match write {
+        Write::HoldBox => hold_box(cx, object).await,
+        Write::ReleaseBox => release_box(cx, object).await,
+        Write::DeleteBox => delete_box(cx, object).await,
+        Write::CreatePod(pod) => create_pod(cx, world, pod).await,
+        Write::LowerDeadline { .. } | Write::DeletePod { .. } | Write::ReleasePod { .. } => {
+            let pod = Target {
+                namespace: object.namespace(),
+                name: &pod_name(object.name()),
+            };
+            let finalizers = world
+                .pod
+                .ours()
+                .map(ResourceExt::finalizers)
+                .unwrap_or_default();
+            let outcome = change_pod(cx, pod, write, finalizers).await;
+            note_pod_answer(cx, object, outcome)
+        }
+    }
+}
+
+/// A pod to change.
+#[derive(Clone, Copy)]
+pub(crate) struct Target<'a> {
+    pub namespace: &'a str,
+    pub name: &'a str,
+}
+
+/// Makes a write to an existing pod and gives the version that it then has.
+pub(crate) async fn change_pod(
+    cx: &Context,
+    pod: Target<'_>,
+    write: &Write,
+    finalizers: &[String],
+) -> Result<Option<u64>, Error> {
+    let api = cx.pods_in(pod.namespace);
+    match write {
+        Write::LowerDeadline {
+            uid,
+            resource_version,
+            seconds,
+        } => {
+            let spec = json!({"activeDeadlineSeconds": seconds});
+            let patch = guarded(uid, resource_version, json!({"spec": spec}));
+            patch_object(&api, pod.name, &patch, "lowering the pod's deadline").await
+        }
+        Write::ReleasePod {
+            uid,
+            resource_version,
+        } => {
+            let kept = without(finalizers, POD_FINALIZER);
+            let patch = guarded(
+                uid,
+                resource_version,
+                json!({"metadata": {"finalizers": kept}}),
+            );
+            patch_object(&api, pod.name, &patch, "removing the pod's finalizer").await
+        }
+        Write::DeletePod {
+            uid,
+            resource_version,
+            grace,
+        } => {
+            let params = DeleteParams {
+                grace_period_seconds: *grace,
+                preconditions: Some(Preconditions {
+                    uid: Some(uid.clone()),
+                    resource_version: resource_version.clone(),
+                }),
+                ..DeleteParams::default()
+            };
+            let deleted = api.delete(pod.name, &params).await;
+            deleted
+                .map(|_| None)
+                .map_err(Error::call("deleting the pod"))
+        }
+        Write::HoldBox | Write::CreatePod(_) | Write::DeleteBox | Write::ReleaseBox => Ok(None),
+    }
+}
+
+/// Remembers the version that our own write gave the pod, and a refusal to lower its deadline.
+fn note_pod_answer(
+    cx: &Context,
+    object: &BoxView,
+    answer: Result<Option<u64>, Error>,
+) -> Result<Outcome, Error> {
+    match answer {
+        Ok(version) => {
+            cx.memories
+                .change(object.uid(), |memory| memory.pod_version = version);
+            Ok(Outcome::Done)
+        }
+        Err(Error::Call {
+            call: "lowering the pod's deadline",
+            source,
+        }) if refuses(&source) => {
+            tracing::warn!(
+                namespace = object.namespace(),
+                name = object.name(),
+                error = %source,
+                "the pod's deadline cannot be lowered, so the pod is deleted to stop it"
+            );
+            cx.memories
+                .change(object.uid(), |memory| memory.deadline_refused = true);
+            Ok(Outcome::Answered)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn refuses(error: &kube::Error) -> bool {
+    api_status(error).is_some_and(|status| status.is_forbidden() || status.is_invalid())
+}
+
+async fn hold_box(cx: &Context, object: &BoxView) -> Result<Outcome, Error> {
+    let mut finalizers = object.finalizers().to_vec();
+    finalizers.push(BOX_FINALIZER.to_owned());
+    patch_box(cx, object, &finalizers, "adding the Box's finalizer").await
+}
+
+async fn release_box(cx: &Context, object: &BoxView) -> Result<Outcome, Error> {
+    let finalizers = without(object.finalizers(), BOX_FINALIZER);
+    let outcome = patch_box(cx, object, &finalizers, "removing the Box's finalizer").await?;
+    cx.memories.forget(object.uid());
+    Ok(outcome)
+}
+
+async fn patch_box(
+    cx: &Context,
+    object: &BoxView,
+    finalizers: &[String],
+    call: &'static str,
+) -> Result<Outcome, Error> {
+    let changes = json!({"metadata": {"finalizers": finalizers}});
+    let patch = guarded(object.uid(), object.resource_version(), changes);
+    let api = cx.boxes_in(object.namespace());
+    let version = patch_object(&api, object.name(), &patch, call).await?;
+    cx.memories
+        .change(object.uid(), |memory| memory.box_version = version);
+    Ok(Outcome::Done)
+}
+
+async fn delete_box(cx: &Context, object: &BoxView) -> Result<Outcome, Error> {
+    let params = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: Some(object.uid().to_owned()),
+            resource_version: Some(object.resource_version().to_owned()),
+        }),
+        ..DeleteParams::default()
+    };
+    let api = cx.boxes_in(object.namespace());
+    api.delete(object.name(), &params)
+        .await
+        .map_err(Error::call("deleting the Box"))?;
+    Ok(Outcome::Done)
+}
+
+async fn create_pod(cx: &Context, world: &World, pod: &Pod) -> Result<Outcome, Error> {
+    let object = &world.object;
+    let api: Api<Pod> = Api::namespaced(cx.client.clone(), object.namespace());
+    let error = match api.create(&PostParams::default(), pod).await {
+        Ok(made) => {
+            let version = version_of(&made);
+            cx.memories.change(object.uid(), |memory| {
+                memory.pod_version = version;
+                memory.refusal = None;
+                memory.refusals = 0;
+            });
+            return Ok(Outcome::Done);
+        }
+        Err(error) => error,
+    };
+    let mut answered = false;
+    if let Some(status) = api_status(&error) {
+        cx.memories.change(object.uid(), |memory| {
+            answered = note_refusal(memory, world, status);
+        });
+    }
+    if answered {
+        Ok(Outcome::Answered)
+    } else {
+        Err(Error::call("creating the pod")(error))
+    }
+}
+
+/// Remembers a refusal that the next decision is to know. False for what is only a failed call.
+fn note_refusal(memory: &mut Memory, world: &World, status: &Status) -> bool {
+    let message = status.message.clone();
+    match status.code {
+        409 if status.is_already_exists() => memory.name_collided = true,
+        // 400: the server could not even read it as a pod.
+        422 | 400 => memory.refusal = Some(Refusal::Invalid { message }),
+        403 if namespace_terminates(status) => memory.refusal = Some(Refusal::NamespaceTerminating),
+        403 => {
+            memory.refusals = memory.refusals.saturating_add(1);
+            let pace = pace(memory.refusals, world.object.uid());
+            let retry_at = world.now.checked_add(pace).unwrap_or(world.now);
+            memory.refusal = Some(Refusal::Forbidden { message, retry_at });
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn namespace_terminates(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes
+        .into_iter()
+        .any(|cause| cause.reason == "NamespaceTerminating")
+}
+
+/// Writes the whole status, on the very object that it was decided on.
+pub(crate) async fn write_status(
+    cx: &Context,
+    object: &BoxView,
+    status: &BoxStatus,
+) -> Result<(), Error> {
+    let patch = json!({
+        "apiVersion": BoxView::api_version(&()),
+        "kind": BoxView::kind(&()),
+        "metadata": {"name": object.name(), "uid": object.uid(), "resourceVersion": object.resource_version()},
+        "status": status,
+    });
+    let params = PatchParams::apply(MANAGER).force();
+    let api = cx.boxes_in(object.namespace());
+    let written = api
+        .patch_status(object.name(), &params, &Patch::Apply(&patch))
+        .await
+        .map_err(Error::call("writing the Box's status"))?;
+    let version = version_of(&written);
+    cx.memories
+        .change(object.uid(), |memory| memory.box_version = version);
+    Ok(())
+}
+
+async fn patch_object<K>(
+    api: &Api<K>,
+    name: &str,
+    patch: &Value,
+    call: &'static str,
+) -> Result<Option<u64>, Error>
+where
+    K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    let params = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let written = api
+        .patch(name, &params, &Patch::Merge(patch))
+        .await
+        .map_err(Error::call(call))?;
+    Ok(version_of(&written))
+}
+
+/// A merge patch that the API server answers with 409 for any other object or version.
+fn guarded(uid: &str, resource_version: &str, mut changes: Value) -> Value {
+    let metadata = &mut changes["metadata"];
+    metadata["uid"] = uid.into();
+    metadata["resourceVersion"] = resource_version.into();
+    changes
+}
+
+fn without(finalizers: &[String], ours: &str) -> Vec<String> {
+    finalizers
+        .iter()
+        .filter(|name| *name != ours)
+        .cloned()
+        .collect()
+}
+
+/// The resource version as a number: Kubernetes lets clients compare them so since 1.35, and every
+/// API server with etcd behind it has always written them so.
+pub(crate) fn version_of<K: Resource>(object: &K) -> Option<u64> {
+    object.meta().resource_version.as_deref()?.parse().ok()
+}

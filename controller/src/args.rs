@@ -1,0 +1,47 @@
+//! The command line.
+
+use std::net::SocketAddr;
+
+use clap::{Parser, ValueEnum};
+
+/// Runs Boxes: one command in one pod, with an honest record of how it ended.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "boxes-controller", version)]
+pub struct Args {
+    /// How much to log: error, warn, info, debug, trace, or a filter such as `info,kube=debug`.
+    #[arg(long, default_value = "info")]
+    pub log_level: String,
+
+    /// How to write log lines.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+
+    /// Address that /livez, /readyz and /metrics are served on.
+    #[arg(long, default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+
+    /// Namespace of the lease that lets only one controller write.
+    #[arg(long, default_value = "default")]
+    pub lease_namespace: String,
+
+    /// Name of the lease. Without it the controller trusts that it is alone.
+    #[arg(long)]
+    pub lease_name: Option<String>,
+
+    /// Who holds the lease; in a pod, the pod's name.
+    #[arg(long, default_value = "boxes-controller")]
+    pub identity: String,
+
+    /// How many Boxes are worked on at once.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
+    pub concurrency: u16,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    Text,
+}

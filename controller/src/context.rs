@@ -1,0 +1,40 @@
+//! What every pass shares.
+
+use std::sync::atomic::AtomicBool;
+
+use boxes_lifecycle::{BoxView, PodView};
+use kube::runtime::reflector::Store;
+use kube::{Api, Client};
+
+use crate::announce::Announcer;
+use crate::memory::Memories;
+use crate::metrics::Metrics;
+
+/// The field manager of our server-side applies and the name that Events are reported under.
+pub(crate) const MANAGER: &str = "boxes-controller";
+
+/// What every pass shares.
+pub(crate) struct Context {
+    pub client: Client,
+    /// Every pod with our label.
+    pub pods: Store<PodView>,
+    /// Every Box.
+    pub boxes: Store<BoxView>,
+    pub memories: Memories,
+    pub metrics: Metrics,
+    pub announcer: Announcer,
+    /// Whether the first lists are in, or another controller leads and this one could take over.
+    pub ready: AtomicBool,
+}
+
+impl Context {
+    /// The pods of a namespace.
+    pub(crate) fn pods_in(&self, namespace: &str) -> Api<PodView> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// The Boxes of a namespace.
+    pub(crate) fn boxes_in(&self, namespace: &str) -> Api<BoxView> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+}

@@ -1,0 +1,82 @@
+//! What can go wrong in a pass. "Not ready" is a decision, never an error: these are failed calls.
+
+use kube::core::Status;
+
+/// A failed call, in a pass over one Box.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// A call that reads or writes.
+    #[error("{call} failed: {source}")]
+    Call {
+        /// What was called, for people.
+        call: &'static str,
+        /// What came back.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The pass took too long.
+    #[error("the API server did not answer within {seconds} s")]
+    Timeout {
+        /// The limit.
+        seconds: u64,
+    },
+}
+
+impl Error {
+    /// Wraps the error of a call.
+    pub(crate) fn call(call: &'static str) -> impl FnOnce(kube::Error) -> Self {
+        move |source| Self::Call {
+            call,
+            source: Box::new(source),
+        }
+    }
+
+    /// A static word for metrics.
+    pub(crate) fn class(&self) -> &'static str {
+        match self {
+            Self::Timeout { .. } => "timeout",
+            Self::Call { source, .. } => class_of(source),
+        }
+    }
+
+    /// Whether the object changed under the decision: the next event brings the new one.
+    pub(crate) fn is_outdated(&self) -> bool {
+        let Self::Call { source, .. } = self else {
+            return false;
+        };
+        api_status(source).is_some_and(|status| status.is_conflict() || status.is_not_found())
+    }
+}
+
+/// What the API server said, if it was the API server.
+pub(crate) fn api_status(error: &kube::Error) -> Option<&Status> {
+    match error {
+        kube::Error::Api(status) => Some(status),
+        _ => None,
+    }
+}
+
+/// Whether an answer says that the object of this name, and not its kind or the server, is absent.
+/// A bare 404 from something between us and the API server is no absence.
+pub(crate) fn says_absent(error: &kube::Error, name: &str) -> bool {
+    api_status(error).is_some_and(|status| {
+        let named = status
+            .details
+            .as_ref()
+            .is_some_and(|details| details.name == name);
+        status.code == 404 && status.reason == "NotFound" && named
+    })
+}
+
+fn class_of(error: &kube::Error) -> &'static str {
+    match api_status(error).map(|status| status.code) {
+        None => "transport",
+        Some(403) => "forbidden",
+        Some(404) => "not_found",
+        Some(409) => "conflict",
+        Some(422 | 400) => "invalid",
+        Some(429) => "throttled",
+        Some(500..) => "server",
+        Some(_) => "other",
+    }
+}

@@ -1,0 +1,19 @@
+//! The controller of Boxes: watches, asks the rules in `boxes-lifecycle`, and writes.
+//!
+//! `observe.rs` is the one file that reads the cluster for a decision, `apply.rs` the one that
+//! writes what was decided. No rule about Boxes lives here.
+
+mod announce;
+mod apply;
+pub mod args;
+mod context;
+mod error;
+mod lease;
+mod logging;
+mod memory;
+mod metrics;
+mod observe;
+mod orphans;
+mod reconcile;
+pub mod run;
+mod server;

@@ -1,0 +1,151 @@
+//! What the controller measures. Labels come from fixed sets, never from names.
+
+use std::sync::atomic::AtomicI64;
+
+use boxes_crds::{BoxStatus, Reason, State};
+use boxes_lifecycle::BoxView;
+use jiff::Timestamp;
+use kube::runtime::reflector::Store;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabel {
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ClassLabel {
+    class: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WriteLabel {
+    write: &'static str,
+}
+
+/// Seconds: from one hop to what an outage makes of it.
+const LAG_BUCKETS: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 300.0];
+
+/// The controller's metrics.
+pub(crate) struct Metrics {
+    registry: Registry,
+    boxes: Family<StateLabel, Gauge<i64, AtomicI64>>,
+    endings: Family<ReasonLabel, Counter>,
+    lag: Histogram,
+    passes: Counter,
+    writes: Family<WriteLabel, Counter>,
+    errors: Family<ClassLabel, Counter>,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::with_prefix("boxes");
+        let metrics = Self {
+            boxes: Family::default(),
+            endings: Family::default(),
+            lag: Histogram::new(LAG_BUCKETS),
+            passes: Counter::default(),
+            writes: Family::default(),
+            errors: Family::default(),
+            registry: Registry::default(),
+        };
+        registry.register("by_state", "Boxes by state", metrics.boxes.clone());
+        registry.register(
+            "endings",
+            "Endings recorded, by reason",
+            metrics.endings.clone(),
+        );
+        registry.register(
+            "end_to_recorded_seconds",
+            "From the command's end, which the kubelet gives in whole seconds, to the acknowledged record",
+            metrics.lag.clone(),
+        );
+        registry.register("reconciles", "Passes over a Box", metrics.passes.clone());
+        registry.register(
+            "writes",
+            "Writes to the API server, by kind",
+            metrics.writes.clone(),
+        );
+        registry.register(
+            "reconcile_errors",
+            "Failed passes, by class",
+            metrics.errors.clone(),
+        );
+        Self {
+            registry,
+            ..metrics
+        }
+    }
+
+    pub(crate) fn count_pass(&self) {
+        self.passes.inc();
+    }
+
+    pub(crate) fn count_write(&self, write: &'static str) {
+        self.writes.get_or_create(&WriteLabel { write }).inc();
+    }
+
+    pub(crate) fn count_error(&self, class: &'static str) {
+        self.errors.get_or_create(&ClassLabel { class }).inc();
+    }
+
+    /// Counts a recorded ending and how long it took to record it.
+    pub(crate) fn count_ending(&self, status: &BoxStatus, now: Timestamp) {
+        let Some(reason) = status.reason.as_deref().and_then(Reason::parse) else {
+            return;
+        };
+        self.endings
+            .get_or_create(&ReasonLabel {
+                reason: reason.as_str(),
+            })
+            .inc();
+        let ended = status.run.as_ref().and_then(|run| run.ended_at.as_ref());
+        if let Some(ended) = ended {
+            self.lag
+                .observe(now.duration_since(ended.0).as_secs_f64().max(0.0));
+        }
+    }
+
+    /// The text that a scraper reads. Boxes are counted when it asks.
+    pub(crate) fn text(&self, boxes: &Store<BoxView>) -> Result<String, std::fmt::Error> {
+        self.count_boxes(boxes);
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+
+    fn count_boxes(&self, boxes: &Store<BoxView>) {
+        let words = State::ALL
+            .iter()
+            .map(|state| state.as_str())
+            .chain(["Unreadable"]);
+        let mut counts: Vec<(&'static str, i64)> = words.map(|word| (word, 0)).collect();
+        for object in boxes.state() {
+            let word = state_of(&object);
+            if let Some((_, count)) = counts.iter_mut().find(|(known, _)| *known == word) {
+                *count += 1;
+            }
+        }
+        for (state, count) in counts {
+            self.boxes.get_or_create(&StateLabel { state }).set(count);
+        }
+    }
+}
+
+fn state_of(object: &BoxView) -> &'static str {
+    match &object.content {
+        Err(_) => "Unreadable",
+        Ok((_, record)) => record.state.unwrap_or(State::Pending).as_str(),
+    }
+}

@@ -1,0 +1,155 @@
+//! The one file that reads the cluster for a decision.
+
+use boxes_lifecycle::{
+    BoxView, NodeView, PodView, Seen, World, misses_container, needs_live_pod, needs_namespace,
+    needs_node, pod_name,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use kube::api::Api;
+use kube::core::NamespaceResourceScope;
+use kube::runtime::reflector::ObjectRef;
+use serde::de::DeserializeOwned;
+
+use crate::context::Context;
+use crate::error::{Error, says_absent};
+use crate::memory::Memory;
+
+/// The taint that an administrator sets on a node that is shut down for good.
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
+/// The world of one Box. Any read that fails fails the pass: nothing is concluded from it.
+pub(crate) async fn observe(
+    cx: &Context,
+    object: &BoxView,
+    memory: &Memory,
+    now: Timestamp,
+) -> Result<World, Error> {
+    let mut world = from_caches(cx, object, memory, now);
+    if needs_live_pod(&world) {
+        let found = live_pod(cx, object).await?;
+        world.pod = Seen::judge(object, found, true);
+    }
+    if misses_container(&world) && world.missing_since.is_none() {
+        world.missing_since = Some(now);
+        cx.memories
+            .change(object.uid(), |memory| memory.missing_since = Some(now));
+    }
+    if let Some(node) = needs_node(&world).map(str::to_owned) {
+        world.node = node_view(cx, &world, memory, &node).await?;
+    }
+    if needs_namespace(&world) {
+        world.namespace_terminating = namespace_terminating(cx, object.namespace()).await?;
+    }
+    Ok(world)
+}
+
+fn from_caches(cx: &Context, object: &BoxView, memory: &Memory, now: Timestamp) -> World {
+    let cached = cached_pod(cx, object);
+    World {
+        now,
+        pod: Seen::judge(object, cached, false),
+        object: object.clone(),
+        node: NodeView::Unknown,
+        namespace_terminating: false,
+        name_collided: memory.name_collided,
+        refusal: memory.refusal.clone(),
+        trouble: memory.trouble.clone(),
+        missing_since: memory.missing_since,
+        deadline_refused: memory.deadline_refused,
+    }
+}
+
+/// The cache's word for the pod of a Box.
+pub(crate) fn cached_pod(cx: &Context, object: &BoxView) -> Option<PodView> {
+    let key = ObjectRef::<PodView>::new(&pod_name(object.name())).within(object.namespace());
+    cx.pods.get(&key).map(|pod| PodView::clone(&pod))
+}
+
+async fn live_pod(cx: &Context, object: &BoxView) -> Result<Option<PodView>, Error> {
+    let api = cx.pods_in(object.namespace());
+    read(&api, &pod_name(object.name()), "reading the pod").await
+}
+
+/// Reads an object live. `None` only when the API server says that this very object is absent.
+async fn read<K>(api: &Api<K>, name: &str, call: &'static str) -> Result<Option<K>, Error>
+where
+    K: Clone + std::fmt::Debug + DeserializeOwned,
+{
+    match api.get(name).await {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if says_absent(&error, name) => Ok(None),
+        Err(error) => Err(Error::call(call)(error)),
+    }
+}
+
+/// Reads a namespaced object live, for callers that have only its kind.
+pub(crate) async fn read_in<K>(
+    cx: &Context,
+    namespace: &str,
+    name: &str,
+    call: &'static str,
+) -> Result<Option<K>, Error>
+where
+    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + DeserializeOwned,
+{
+    read(&Api::namespaced(cx.client.clone(), namespace), name, call).await
+}
+
+async fn node_view(
+    cx: &Context,
+    world: &World,
+    memory: &Memory,
+    name: &str,
+) -> Result<NodeView, Error> {
+    let api: Api<Node> = Api::all(cx.client.clone());
+    let uid = world.object.uid();
+    let Some(node) = read(&api, name, "reading the node").await? else {
+        let version = world
+            .pod
+            .ours()
+            .map(PodView::resource_version)
+            .unwrap_or_default();
+        let since = absent_since(memory, version).unwrap_or(world.now);
+        let noted = Some((since, version.to_owned()));
+        cx.memories.change(uid, |memory| memory.node_absent = noted);
+        return Ok(NodeView::AbsentSince { since });
+    };
+    cx.memories.change(uid, |memory| memory.node_absent = None);
+    Ok(NodeView::Present {
+        ready: is_ready(&node),
+        out_of_service: is_out_of_service(&node),
+    })
+}
+
+/// Since when the node was found absent, if nothing has reported the pod in between.
+fn absent_since(memory: &Memory, pod_version: &str) -> Option<Timestamp> {
+    let (since, version) = memory.node_absent.as_ref()?;
+    (version == pod_version).then_some(*since)
+}
+
+fn is_ready(node: &Node) -> bool {
+    let status = node.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_ref());
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|known| known.type_ == "Ready" && known.status == "True")
+}
+
+fn is_out_of_service(node: &Node) -> bool {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+    taints
+        .into_iter()
+        .flatten()
+        .any(|taint| taint.key == OUT_OF_SERVICE)
+}
+
+async fn namespace_terminating(cx: &Context, name: &str) -> Result<bool, Error> {
+    let api: Api<Namespace> = Api::all(cx.client.clone());
+    let found = read(&api, name, "reading the namespace").await?;
+    Ok(found.is_none_or(|namespace| namespace.metadata.deletion_timestamp.is_some()))
+}

@@ -1,0 +1,150 @@
+//! One pass over one Box: observe, decide, apply.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use boxes_crds::BoxStatus;
+use boxes_lifecycle::{BoxView, Decision, World, decide};
+use jiff::Timestamp;
+use kube::runtime::controller::Action;
+
+use crate::apply::{Outcome, apply, version_of, write_status};
+use crate::context::Context;
+use crate::error::Error;
+use crate::memory::Memory;
+use crate::observe::{cached_pod, observe};
+
+/// How long a pass may take. Longer means that the API server does not answer.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// When to look again for an event that should have come long ago.
+const LATE: Duration = Duration::from_secs(5);
+
+/// One pass.
+pub(crate) async fn reconcile(object: Arc<BoxView>, cx: Arc<Context>) -> Result<Action, Error> {
+    cx.metrics.count_pass();
+    let memory = cx.memories.of(object.uid());
+    if is_outdated(&cx, &object, &memory) {
+        return Ok(Action::requeue(LATE));
+    }
+    let pass = pass(&cx, &object, &memory);
+    let result = tokio::time::timeout(LIMIT, pass)
+        .await
+        .unwrap_or(Err(Error::Timeout {
+            seconds: LIMIT.as_secs(),
+        }));
+    match result {
+        Ok(action) => {
+            cx.memories
+                .change(object.uid(), |memory| memory.trouble = None);
+            Ok(action)
+        }
+        // Somebody else wrote in between: what was decided is no longer asked.
+        Err(error) if error.is_outdated() => {
+            cx.metrics.count_error(error.class());
+            Ok(Action::requeue(Duration::from_millis(100)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What to do about a pass that failed: again, at a pace that slows down and never ends.
+#[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
+pub(crate) fn on_error(object: Arc<BoxView>, error: &Error, cx: Arc<Context>) -> Action {
+    cx.metrics.count_error(error.class());
+    let mut wait = LATE;
+    cx.memories.change(object.uid(), |memory| {
+        wait = memory.failed(Timestamp::now(), object.uid(), error.to_string());
+    });
+    tracing::warn!(
+        namespace = object.namespace(),
+        name = object.name(),
+        uid = object.uid(),
+        class = error.class(),
+        error = %error,
+        retry_in_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+        "a pass over the box failed"
+    );
+    Action::requeue(wait)
+}
+
+/// Whether the caches have not seen our own last write: its event brings the next pass.
+fn is_outdated(cx: &Context, object: &BoxView, memory: &Memory) -> bool {
+    let older = |seen: Option<u64>, written: Option<u64>| matches!((seen, written), (Some(seen), Some(written)) if seen < written);
+    let pod = || cached_pod(cx, object).and_then(|pod| version_of(&pod));
+    older(version_of(object), memory.box_version)
+        || (memory.pod_version.is_some() && older(pod(), memory.pod_version))
+}
+
+async fn pass(cx: &Context, object: &BoxView, memory: &Memory) -> Result<Action, Error> {
+    let world = observe(cx, object, memory, Timestamp::now()).await?;
+    name_unreadable(cx, object, memory);
+    let decision = decide(&world);
+    let written = write(cx, &world, &decision).await;
+    // A write that fails is no reason to keep silent about it.
+    if let Some(status) = &decision.status {
+        record(cx, &world, status).await?;
+    }
+    Ok(next(written?, &decision))
+}
+
+async fn write(cx: &Context, world: &World, decision: &Decision) -> Result<Outcome, Error> {
+    let Some(write) = &decision.write else {
+        return Ok(Outcome::Done);
+    };
+    let outcome = apply(cx, world, write).await?;
+    cx.metrics.count_write(write.as_str());
+    tracing::debug!(
+        namespace = world.object.namespace(),
+        name = world.object.name(),
+        uid = world.object.uid(),
+        write = write.as_str(),
+        outcome = ?outcome,
+        "wrote what was decided"
+    );
+    Ok(outcome)
+}
+
+/// Writes the status and, once the API server has acknowledged it, says what is new.
+async fn record(cx: &Context, world: &World, status: &BoxStatus) -> Result<(), Error> {
+    write_status(cx, &world.object, status).await?;
+    cx.metrics.count_write("status");
+    let Some((_, record)) = world.readable() else {
+        return Ok(());
+    };
+    let ended_now = record.ending.is_none() && status.reason.is_some();
+    if ended_now {
+        cx.metrics.count_ending(status, Timestamp::now());
+    }
+    cx.announcer.announce(&world.object, &record.status, status);
+    Ok(())
+}
+
+fn next(outcome: Outcome, decision: &Decision) -> Action {
+    match (outcome, decision.wake) {
+        // The answer is in memory, where no event tells of it.
+        (Outcome::Answered, _) => Action::requeue(Duration::ZERO),
+        (Outcome::Done, Some(wake)) => Action::requeue(wake.unsigned_abs()),
+        (Outcome::Done, None) => Action::await_change(),
+    }
+}
+
+/// Logs, once for each version, that this build cannot read a Box.
+fn name_unreadable(cx: &Context, object: &BoxView, memory: &Memory) {
+    let Err(why) = &object.content else {
+        return;
+    };
+    let version = Some(object.resource_version().to_owned());
+    if memory.named_unreadable == version {
+        return;
+    }
+    tracing::warn!(
+        namespace = object.namespace(),
+        name = object.name(),
+        uid = object.uid(),
+        why = %why,
+        "the box is unreadable to this build and is left as it is"
+    );
+    cx.memories
+        .change(object.uid(), |memory| memory.named_unreadable = version);
+}

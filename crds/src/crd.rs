@@ -1,0 +1,157 @@
+//! The CustomResourceDefinition: the derived schema and what a derive cannot say.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, ValidationRule,
+};
+use kube::CustomResourceExt;
+
+use crate::BoxObject;
+
+/// Fields of the spec that may change at any time: `stopped`, `ttlSecondsAfterFinished`, and
+/// `activeDeadlineSeconds`, which has a rule of its own.
+const MUTABLE: [&str; 3] = [
+    "stopped",
+    "ttlSecondsAfterFinished",
+    "activeDeadlineSeconds",
+];
+
+/// True before a pod was made: the spec is then free to change.
+const NO_RUN: &str = "!has(oldSelf.status) || !has(oldSelf.status.run)";
+
+/// The CustomResourceDefinition of Box, as installed.
+#[must_use]
+pub fn crd() -> CustomResourceDefinition {
+    let mut crd = BoxObject::crd();
+    for version in &mut crd.spec.versions {
+        if let Some(root) = version
+            .schema
+            .as_mut()
+            .and_then(|schema| schema.open_api_v3_schema.as_mut())
+        {
+            complete(root);
+        }
+    }
+    crd
+}
+
+/// Adds to the derived schema the transition rules and the openness of the status.
+fn complete(root: &mut JSONSchemaProps) {
+    let Some(properties) = root.properties.as_mut() else {
+        return;
+    };
+    if let Some(status) = properties.get_mut("status") {
+        // What a newer build wrote must survive the passes of this one (contract §3).
+        status.x_kubernetes_preserve_unknown_fields = Some(true);
+    }
+    let Some(spec) = properties.get("spec") else {
+        return;
+    };
+    let required = spec.required.clone().unwrap_or_default();
+    let fields = spec.properties.iter().flatten().map(|(name, _)| name);
+    let mut rules: Vec<_> = fields
+        .filter(|name| !MUTABLE.contains(&name.as_str()))
+        .map(|name| immutable(name, required.contains(name)))
+        .collect();
+    rules.push(deadline_only_downward());
+    root.x_kubernetes_validations = Some(rules);
+}
+
+/// The field keeps its value, or its absence, once a pod was made.
+fn immutable(field: &str, required: bool) -> ValidationRule {
+    let same = if required {
+        format!("self.spec.{field} == oldSelf.spec.{field}")
+    } else {
+        format!(
+            "(has(self.spec.{field}) ? has(oldSelf.spec.{field}) && \
+             self.spec.{field} == oldSelf.spec.{field} : !has(oldSelf.spec.{field}))"
+        )
+    };
+    rule(
+        field,
+        &same,
+        format!(
+            "spec.{field} is immutable once the pod was made: a Box runs once; delete it and make \
+             a new one to run something else"
+        ),
+    )
+}
+
+/// A deadline may be set or lowered while the box runs, never raised or removed.
+fn deadline_only_downward() -> ValidationRule {
+    let field = "activeDeadlineSeconds";
+    rule(
+        field,
+        &format!(
+            "!has(oldSelf.spec.{field}) || \
+             (has(self.spec.{field}) && self.spec.{field} <= oldSelf.spec.{field})"
+        ),
+        format!("spec.{field} can only be lowered once the pod was made"),
+    )
+}
+
+fn rule(field: &str, holds: &str, message: String) -> ValidationRule {
+    ValidationRule {
+        rule: format!("{NO_RUN} || {holds}"),
+        message: Some(message),
+        reason: Some("FieldValueForbidden".to_owned()),
+        field_path: Some(format!(".spec.{field}")),
+        ..ValidationRule::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Client-side apply stores the whole object in an annotation of at most 262,144 bytes.
+    const LIMIT: usize = 200_000;
+
+    fn committed() -> String {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/boxes.yaml");
+        std::fs::read_to_string(path)
+            .unwrap_or_else(|error| panic!("{path} cannot be read ({error}): run `make crd`"))
+    }
+
+    #[test]
+    fn the_committed_crd_is_the_one_made_from_the_types() {
+        assert!(
+            committed() == serde_saphyr::to_string(&crd()).unwrap(),
+            "crds/boxes.yaml is not what the types give: run `make crd` and commit it"
+        );
+    }
+
+    #[test]
+    fn compact_json_leaves_room_for_client_side_apply() {
+        let size = serde_json::to_vec(&crd()).unwrap().len();
+        println!("CRD: {size} bytes of compact JSON, limit {LIMIT}");
+        assert!(size < LIMIT, "{size} bytes, limit {LIMIT}");
+    }
+
+    #[test]
+    fn spec_has_no_defaults() {
+        let crd = serde_json::to_value(crd()).unwrap();
+        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        assert!(schema["properties"]["spec"].is_object());
+        let text = schema["properties"]["spec"].to_string();
+        assert!(
+            !text.contains("\"default\":"),
+            "a default would show in GitOps diffs"
+        );
+    }
+
+    #[test]
+    fn every_field_but_the_mutable_ones_has_a_rule() {
+        let crd = serde_json::to_value(crd()).unwrap();
+        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        let fields = schema["properties"]["spec"]["properties"]
+            .as_object()
+            .unwrap();
+        let rules = schema["x-kubernetes-validations"].as_array().unwrap();
+        for field in fields.keys() {
+            let path = format!(".spec.{field}");
+            let covered = rules.iter().any(|rule| rule["fieldPath"] == path.as_str());
+            let free = ["stopped", "ttlSecondsAfterFinished"].contains(&field.as_str());
+            assert_eq!(covered, !free, "{field}");
+        }
+    }
+}

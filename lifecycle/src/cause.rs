@@ -1,0 +1,131 @@
+//! What, other than the command itself, ended a box, and when that could reach the command.
+
+use boxes_crds::{BoxSpec, Reason};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::manifest::NO_DEADLINE;
+use crate::pod_view::{Phase, PodView};
+use crate::record::Record;
+
+/// The condition type under which every planned disruption of a pod is announced.
+const DISRUPTION: &str = "DisruptionTarget";
+
+/// Something that ends boxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cause {
+    /// The reason that it gives to the ending.
+    pub reason: Reason,
+    /// When it could first reach the command. `None` when that cannot be compared with the
+    /// command's end: the cause then wins.
+    pub at: Option<Timestamp>,
+}
+
+impl Cause {
+    /// Whether the command's own end came first. Times are whole seconds: a tie goes to the cause.
+    fn came_after(&self, finished: Option<Timestamp>) -> bool {
+        matches!((self.at, finished), (Some(at), Some(finished)) if finished < at)
+    }
+}
+
+/// The cause of an end at `finished`: of those that had reached the command by then the earliest,
+/// and among equals the first of the list.
+pub(crate) fn cause(
+    spec: &BoxSpec,
+    record: &Record,
+    pod: &PodView,
+    finished: Option<Timestamp>,
+) -> Option<Reason> {
+    let named = [
+        own_deadline(spec, record, pod),
+        stop(record),
+        kubelet_eviction(pod),
+        disruption(pod),
+    ];
+    let reached = |cause: &Cause| !cause.came_after(finished);
+    let earliest = named
+        .into_iter()
+        .flatten()
+        .filter(reached)
+        .min_by_key(|cause| cause.at.unwrap_or(Timestamp::MAX));
+    // What remains when nothing above explains it.
+    earliest
+        .or_else(|| deletion(pod).filter(reached))
+        .map(|cause| cause.reason)
+}
+
+/// The Box's own deadline, enforced by the kubelet. The pod's reason counts only in a failed pod,
+/// and only when no stop of ours could have lowered the deadline first.
+fn own_deadline(spec: &BoxSpec, record: &Record, pod: &PodView) -> Option<Cause> {
+    let exceeded = pod.phase == Phase::Failed && pod.reason.as_deref() == Some("DeadlineExceeded");
+    let deadline = SignedDuration::from_secs(deadline(spec, record, pod)?);
+    let at = pod.start_time?.checked_add(deadline).ok()?;
+    exceeded.then_some(Cause {
+        reason: Reason::Timeout,
+        at: Some(at),
+    })
+}
+
+/// The deadline that the box runs under: its pod's, which the spec may have left behind between the
+/// pod's creation and its record; once a stop may have lowered that, the spec's.
+pub(crate) fn deadline(spec: &BoxSpec, record: &Record, pod: &PodView) -> Option<i64> {
+    if record.stop_requested() {
+        spec.active_deadline_seconds
+    } else {
+        pod.deadline_seconds.filter(|seconds| *seconds < NO_DEADLINE)
+    }
+}
+
+fn stop(record: &Record) -> Option<Cause> {
+    let stop = record.status.stop.as_ref()?;
+    Some(Cause {
+        reason: Reason::Stopped,
+        at: Some(stop.requested_at.0),
+    })
+}
+
+/// An eviction or a node shutdown by the kubelet. It stamps its condition again at the end, so its
+/// time says nothing.
+fn kubelet_eviction(pod: &PodView) -> Option<Cause> {
+    if pod.phase != Phase::Failed {
+        return None;
+    }
+    let reason = match pod.reason.as_deref() {
+        Some("Evicted" | "Terminated" | "NodeShutdown") => Reason::Evicted,
+        Some("Preempting") => Reason::Preempted,
+        _ => return None,
+    };
+    Some(Cause { reason, at: None })
+}
+
+/// A planned disruption: it counts once it is acted on.
+fn disruption(pod: &PodView) -> Option<Cause> {
+    let condition = pod.true_condition(DISRUPTION)?;
+    if !pod.deleting() && pod.phase != Phase::Failed {
+        return None;
+    }
+    let (reason, at) = match condition.reason.as_deref() {
+        Some("EvictionByEvictionAPI" | "DeletionByTaintManager") => {
+            (Reason::Evicted, condition.since)
+        }
+        Some("PreemptionByScheduler") => (Reason::Preempted, condition.since),
+        Some("TerminationByKubelet") => (Reason::Evicted, None),
+        _ => return None,
+    };
+    Some(Cause { reason, at })
+}
+
+/// Somebody deleted the pod. Our own deletion is never a cause: before it there is a recorded stop
+/// or a recorded ending.
+fn deletion(pod: &PodView) -> Option<Cause> {
+    let at = pod.deletion_asked_at()?;
+    Some(Cause {
+        reason: Reason::PodDeleted,
+        at: Some(at),
+    })
+}
+
+/// Whether the pod was declared lost by the cluster, because its node is gone.
+pub(crate) fn deleted_by_pod_gc(pod: &PodView) -> bool {
+    pod.true_condition(DISRUPTION)
+        .is_some_and(|condition| condition.reason.as_deref() == Some("DeletionByPodGC"))
+}

@@ -1,0 +1,386 @@
+//! How a box ended: the table of the contract (§3). An unknown code is absent, never invented.
+
+use boxes_crds::{BoxSpec, Evidence, Reason};
+use jiff::Timestamp;
+
+use crate::cause::{cause, deleted_by_pod_gc};
+use crate::confirm::{Confirmation, confirmation};
+use crate::pod_view::{ContainerView, PodView, RunState};
+use crate::record::Record;
+use crate::world::{Refusal, Seen, World};
+
+/// The highest signal number of Linux.
+const LAST_SIGNAL: i32 = 64;
+
+/// The kubelet's word for a container whose end it did not see; the code beside it is made up.
+const STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
+
+/// A recorded ending. It never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Why.
+    pub reason: Reason,
+    /// The status that the command returned with, if it did and it is known.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// How it is known.
+    pub evidence: Evidence,
+}
+
+impl Ending {
+    /// Why no box can have this ending, if so.
+    #[must_use]
+    pub fn fault(&self) -> Option<&'static str> {
+        let Self {
+            reason,
+            exit_code,
+            signal,
+            evidence: _,
+        } = self;
+        if exit_code.is_some() && signal.is_some() {
+            return Some("both exitCode and signal");
+        }
+        if exit_code.is_some_and(|code| !(0..=255).contains(&code)) {
+            return Some("an exitCode out of 0 to 255");
+        }
+        if signal.is_some_and(|number| !(1..=LAST_SIGNAL).contains(&number)) {
+            return Some("a signal out of 1 to 64");
+        }
+        let none = exit_code.is_none() && signal.is_none();
+        let fits = match reason {
+            Reason::Exit => exit_code.is_some(),
+            Reason::Signal => signal.is_some(),
+            Reason::OOM => *exit_code == Some(137),
+            Reason::Timeout | Reason::NodeLost | Reason::PodLost => none,
+            Reason::StartFailed => none || matches!(exit_code, Some(126 | 127)),
+            Reason::Stopped | Reason::Evicted | Reason::Preempted | Reason::PodDeleted => true,
+        };
+        (!fits).then_some("this reason with this exitCode and signal")
+    }
+
+    fn without_status(reason: Reason, evidence: Evidence) -> Self {
+        Self {
+            reason,
+            exit_code: None,
+            signal: None,
+            evidence,
+        }
+    }
+}
+
+/// An ending as it is first established.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Verdict {
+    pub ending: Ending,
+    /// When the command ended, if anyone knows.
+    pub ended_at: Option<Timestamp>,
+    pub message: String,
+}
+
+/// The ending that the world shows, if the box has ended. In order of precedence: the list is the
+/// specification.
+pub(crate) fn verdict(world: &World) -> Option<Verdict> {
+    let (spec, record) = world.readable()?;
+    match &world.pod {
+        Seen::Ours(pod) => [terminated, pod_ended_without_status, never_bound, node_lost]
+            .into_iter()
+            .find_map(|rule| rule(world, spec, record, pod)),
+        Seen::Absent => pod_lost(record).or_else(|| without_pod(world, spec, record)),
+        Seen::NotSeen => without_pod(world, spec, record),
+        Seen::Foreign => None,
+    }
+}
+
+/// The kubelet reports the command's container as terminated.
+fn terminated(_: &World, spec: &BoxSpec, record: &Record, pod: &PodView) -> Option<Verdict> {
+    let RunState::Terminated {
+        code,
+        reason,
+        message,
+        finished,
+        ..
+    } = &pod.container.as_ref()?.state
+    else {
+        return None;
+    };
+    let kubelet_reason = reason.as_deref().unwrap_or_default();
+    if kubelet_reason == STATUS_UNKNOWN {
+        return None;
+    }
+    let cause = cause(spec, record, pod, *finished);
+    if let "StartError" | "ContainerCannotRun" = kubelet_reason {
+        let said = message
+            .as_deref()
+            .unwrap_or("the runtime gave no reason")
+            .trim();
+        return Some(Verdict {
+            ending: not_started(record, cause),
+            ended_at: *finished,
+            message: format!("the command could not be started: {said}"),
+        });
+    }
+    let ending = match cause {
+        None => own_end(*code, kubelet_reason),
+        Some(Reason::Timeout) => Ending::without_status(Reason::Timeout, Evidence::Derived),
+        Some(reason) => ended_by(reason, *code),
+    };
+    let message = describe(&ending, spec);
+    Some(Verdict {
+        ending,
+        ended_at: *finished,
+        message,
+    })
+}
+
+/// The command ended and nothing else could have ended it.
+fn own_end(code: i32, kubelet_reason: &str) -> Ending {
+    // The OOM counter also stands beside the code of a command that survived the kill of a child.
+    let oom = kubelet_reason == "OOMKilled" && code == 137;
+    Ending {
+        reason: if oom { Reason::OOM } else { Reason::Exit },
+        exit_code: Some(code),
+        signal: None,
+        evidence: Evidence::Derived,
+    }
+}
+
+/// The command ended after something reached it: the kubelet's 128 + n is then signal n.
+fn ended_by(reason: Reason, code: i32) -> Ending {
+    let signal = Some(code - 128).filter(|number| (1..=LAST_SIGNAL).contains(number));
+    Ending {
+        reason,
+        exit_code: if signal.is_some() { None } else { Some(code) },
+        signal,
+        evidence: Evidence::Derived,
+    }
+}
+
+/// The pod is confirmed to have stopped and the kubelet gives no wait status of the command.
+fn pod_ended_without_status(
+    world: &World,
+    spec: &BoxSpec,
+    record: &Record,
+    pod: &PodView,
+) -> Option<Verdict> {
+    if confirmation(world, pod) != Confirmation::Stopped {
+        return None;
+    }
+    let cause = cause(spec, record, pod, None);
+    if record.started() || may_have_run(pod) {
+        return Some(ended_unseen(record, cause));
+    }
+    Some(never_started(record, cause, spec, pod))
+}
+
+/// Whether the container existed, or had an end that nobody saw.
+fn may_have_run(pod: &PodView) -> bool {
+    pod.container
+        .as_ref()
+        .is_some_and(|container: &ContainerView| {
+            container.has_id || matches!(container.state, RunState::Terminated { .. })
+        })
+}
+
+fn ended_unseen(record: &Record, cause: Option<Reason>) -> Verdict {
+    let ending = if record.started() {
+        Ending::without_status(cause.unwrap_or(Reason::PodLost), Evidence::Inferred)
+    } else {
+        not_started(record, Some(cause.unwrap_or(Reason::PodLost)))
+    };
+    Verdict {
+        ending,
+        ended_at: None,
+        message: "the command's container is gone and the kubelet did not see how it ended: its \
+                  exit code is unknown"
+            .to_owned(),
+    }
+}
+
+/// The command never started: a deadline, a failed init container, a kubelet that rejected the pod.
+fn never_started(record: &Record, cause: Option<Reason>, spec: &BoxSpec, pod: &PodView) -> Verdict {
+    let timeout = cause == Some(Reason::Timeout);
+    let message = if timeout {
+        let seconds = spec.active_deadline_seconds.unwrap_or_default();
+        format!(
+            "activeDeadlineSeconds ({seconds}) passed before the command started{}",
+            waits_for(pod)
+        )
+    } else if stopped_by_start_deadline(record) {
+        stop_message(record, spec, "")
+    } else if let Some(failure) = &pod.init_failure {
+        failure.clone()
+    } else {
+        let reason = pod.reason.as_deref().unwrap_or("no reason given");
+        let said = pod.message.as_deref().unwrap_or_default();
+        format!("the command was never started: {reason} {said}")
+            .trim_end()
+            .to_owned()
+    };
+    Verdict {
+        ending: not_started(record, cause),
+        ended_at: None,
+        message,
+    }
+}
+
+/// A command that never started: by what stopped it, if something did. A deadline, its own or that
+/// for the start, is no stop of something that ran: the start failed.
+fn not_started(record: &Record, cause: Option<Reason>) -> Ending {
+    match cause {
+        None | Some(Reason::Timeout) => {
+            Ending::without_status(Reason::StartFailed, Evidence::Derived)
+        }
+        Some(Reason::Stopped) if stopped_by_start_deadline(record) => {
+            Ending::without_status(Reason::StartFailed, Evidence::Derived)
+        }
+        Some(reason) => Ending::without_status(reason, Evidence::Inferred),
+    }
+}
+
+/// The pod was deleted before it was bound to a node: it never ran and never will.
+fn never_bound(world: &World, spec: &BoxSpec, record: &Record, pod: &PodView) -> Option<Verdict> {
+    if confirmation(world, pod) != Confirmation::NeverBound {
+        return None;
+    }
+    let cause = cause(spec, record, pod, None).unwrap_or(Reason::PodDeleted);
+    Some(Verdict {
+        ending: not_started(record, Some(cause)),
+        ended_at: None,
+        message: stop_message(
+            record,
+            spec,
+            "the pod was deleted before it was bound to a node",
+        ),
+    })
+}
+
+fn stopped_by_start_deadline(record: &Record) -> bool {
+    let by = record.status.stop.as_ref().map(|stop| stop.by.as_str());
+    by == Some(boxes_crds::StopCause::StartDeadline.as_str())
+}
+
+fn stop_message(record: &Record, spec: &BoxSpec, otherwise: &str) -> String {
+    if stopped_by_start_deadline(record) {
+        let seconds = spec.start_deadline_seconds.unwrap_or_default();
+        let last = record.status.message.as_deref().unwrap_or_default();
+        return format!(
+            "startDeadlineSeconds ({seconds}) passed before the command started; {last}"
+        );
+    }
+    otherwise.to_owned()
+}
+
+/// The node is positively gone, and no kubelet will ever report.
+fn node_lost(world: &World, _: &BoxSpec, record: &Record, pod: &PodView) -> Option<Verdict> {
+    if confirmation(world, pod) != Confirmation::NodeGone {
+        return None;
+    }
+    let node = pod.node.as_deref().unwrap_or_default();
+    let by = if world.object.confirms_stopped(pod.uid()) {
+        "a person confirmed that the pod is stopped"
+    } else if deleted_by_pod_gc(pod) {
+        "the cluster collected the pods of the node"
+    } else {
+        "the node is gone"
+    };
+    let ran = if record.started() {
+        "how the command ended is unknown"
+    } else {
+        "the command may never have started"
+    };
+    Some(Verdict {
+        ending: Ending::without_status(Reason::NodeLost, Evidence::Inferred),
+        ended_at: None,
+        message: format!("node {node} was lost ({by}); {ran}"),
+    })
+}
+
+/// The recorded pod is positively absent and nobody saw the end.
+fn pod_lost(record: &Record) -> Option<Verdict> {
+    let run = record.status.run.as_ref()?;
+    let cause = if record.stop_requested() {
+        Reason::Stopped
+    } else {
+        Reason::PodLost
+    };
+    let ending = if record.started() {
+        Ending::without_status(cause, Evidence::Inferred)
+    } else {
+        not_started(record, Some(cause))
+    };
+    Some(Verdict {
+        ending,
+        ended_at: None,
+        message: format!(
+            "pod {} ({}) is gone and its end was not seen: its finalizer was removed by someone",
+            run.pod.name, run.pod.uid
+        ),
+    })
+}
+
+/// No pod was ever made, and none will be.
+fn without_pod(world: &World, spec: &BoxSpec, record: &Record) -> Option<Verdict> {
+    if record.status.run.is_some() || world.object.deleting() || spec.stopped == Some(true) {
+        return None;
+    }
+    let failed = |message: String| Verdict {
+        ending: Ending::without_status(Reason::StartFailed, Evidence::Derived),
+        ended_at: None,
+        message,
+    };
+    match world.refusal.as_ref()? {
+        Refusal::Invalid { message } => {
+            Some(failed(format!("the API server refused the pod: {message}")))
+        }
+        Refusal::Forbidden { message, .. } => {
+            let seconds = spec.start_deadline_seconds?;
+            let created = world.object.metadata.creation_timestamp.as_ref()?.0;
+            let over = world.now.duration_since(created).as_secs() >= seconds;
+            over.then(|| failed(format!(
+                "startDeadlineSeconds ({seconds}) passed before the command started; the API server \
+                 forbids the pod: {message}"
+            )))
+        }
+        Refusal::NamespaceTerminating => None,
+    }
+}
+
+/// What a not yet started pod waits for, for messages.
+pub(crate) fn waits_for(pod: &PodView) -> String {
+    match pod.container.as_ref().map(|container| &container.state) {
+        Some(RunState::Waiting {
+            reason: Some(reason),
+            message,
+        }) => match message {
+            Some(message) => format!("; {reason}: {message}"),
+            None => format!("; {reason}"),
+        },
+        _ => String::new(),
+    }
+}
+
+/// One sentence about an ending with a wait status.
+fn describe(ending: &Ending, spec: &BoxSpec) -> String {
+    let how = match (ending.exit_code, ending.signal) {
+        (Some(code), _) => format!("the command exited with code {code}"),
+        (None, Some(signal)) => format!("the command was ended by signal {signal}"),
+        (None, None) => "the command ended".to_owned(),
+    };
+    match ending.reason {
+        Reason::Exit
+        | Reason::Signal
+        | Reason::StartFailed
+        | Reason::NodeLost
+        | Reason::PodLost => how,
+        Reason::OOM => "the kernel killed the command: out of memory".to_owned(),
+        Reason::Timeout => format!(
+            "the command ran past activeDeadlineSeconds ({})",
+            spec.active_deadline_seconds.unwrap_or_default()
+        ),
+        Reason::Stopped => format!("stopped on request: {how}"),
+        Reason::Evicted => format!("the pod was evicted: {how}"),
+        Reason::Preempted => format!("the pod was preempted: {how}"),
+        Reason::PodDeleted => format!("someone deleted the pod: {how}"),
+    }
+}

@@ -1,0 +1,52 @@
+//! The rules of a Box: what is seen in the cluster, to what to write and what to say.
+//!
+//! Everything here is pure and synchronous. [`decide()`] takes a [`World`], which a caller has
+//! observed, and gives a [`Decision`]: at most one write to the cluster and at most one new status.
+//! A decision depends on the *recorded* status only, never on the one it proposes, so a crash
+//! between the two writes is a state like any other.
+//!
+//! | question | file |
+//! |---|---|
+//! | what does the Box ask, and can this build read its record | `object.rs`, `record.rs` |
+//! | what does its pod say | `pod_view.rs` |
+//! | did something end the command, and when did that reach it | `cause.rs` |
+//! | how did the box end | `ending.rs` |
+//! | is the stop confirmed | `confirm.rs` |
+//! | what must be read before deciding | `questions.rs` |
+//! | what is the one next write | `writes.rs` |
+//! | what is the next status | `status.rs`, `conditions.rs`, `history.rs` |
+//! | what pod does a spec give, and is the spec accepted | `manifest.rs`, `template.rs` |
+
+mod announce;
+mod cause;
+mod conditions;
+mod confirm;
+mod decide;
+mod ending;
+mod history;
+mod manifest;
+mod name;
+mod object;
+mod orphan;
+mod pod_view;
+mod questions;
+mod record;
+mod status;
+mod template;
+mod world;
+mod writes;
+
+pub use announce::{Announcement, Severity, announcements};
+pub use confirm::{Confirmation, confirmation};
+pub use decide::{Decision, decide};
+pub use ending::Ending;
+pub use manifest::{NO_DEADLINE, pod_for, spec_hash};
+pub use name::pod_name;
+pub use object::BoxView;
+pub use orphan::{ORPHAN_AGE, Orphan, orphan_write};
+pub use pod_view::{ContainerView, Phase, PodCondition, PodView, RunState};
+pub use questions::{misses_container, needs_live_pod, needs_namespace, needs_node};
+pub use record::{Record, Unreadable};
+pub use template::{Refused, accept};
+pub use world::{NodeView, Refusal, Seen, Trouble, World};
+pub use writes::Write;

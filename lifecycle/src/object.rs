@@ -1,0 +1,143 @@
+//! A Box as the API server hands it out. Reading it never fails for what its record holds: one
+//! object that this build cannot understand must not hide the others.
+
+use boxes_crds::{BOX_FINALIZER, BoxObject, BoxSpec};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::record::{Record, Unreadable};
+
+/// A Box, with its record read or found unreadable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoxView {
+    /// The object's metadata, without `managedFields`.
+    pub metadata: ObjectMeta,
+    /// What is asked and what is recorded.
+    pub content: Result<(BoxSpec, Record), Unreadable>,
+    /// UID of the pod that the record names; read apart, since it is wanted of an unreadable one.
+    pub recorded_pod_uid: Option<String>,
+}
+
+impl BoxView {
+    /// Reads a Box from its JSON parts.
+    #[must_use]
+    pub fn read(mut metadata: ObjectMeta, spec: Value, status: Option<Value>) -> Self {
+        metadata.managed_fields = None;
+        let recorded_pod_uid = status
+            .as_ref()
+            .and_then(|status| status.pointer("/run/pod/uid")?.as_str())
+            .map(str::to_owned);
+        Self {
+            metadata,
+            content: content(spec, status),
+            recorded_pod_uid,
+        }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// The namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.metadata.namespace.as_deref().unwrap_or_default()
+    }
+
+    /// The UID.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        self.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// The resource version, for guarded writes.
+    #[must_use]
+    pub fn resource_version(&self) -> &str {
+        self.metadata
+            .resource_version
+            .as_deref()
+            .unwrap_or_default()
+    }
+
+    /// When its deletion was asked for; a custom resource has no grace period.
+    #[must_use]
+    pub fn deletion_asked_at(&self) -> Option<Timestamp> {
+        self.metadata.deletion_timestamp.as_ref().map(|time| time.0)
+    }
+
+    /// Whether its deletion was asked for.
+    #[must_use]
+    pub const fn deleting(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Whether our finalizer is on it.
+    #[must_use]
+    pub fn holds_record(&self) -> bool {
+        let mut finalizers = self.metadata.finalizers.iter().flatten();
+        finalizers.any(|name| name == BOX_FINALIZER)
+    }
+
+    /// The value of an annotation.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        let annotations = self.metadata.annotations.as_ref()?;
+        annotations.get(key).map(String::as_str)
+    }
+
+    /// Whether a person confirmed that the pod of this UID is stopped.
+    #[must_use]
+    pub fn confirms_stopped(&self, pod_uid: &str) -> bool {
+        !pod_uid.is_empty()
+            && self.annotation(boxes_crds::CONFIRM_STOPPED_ANNOTATION) == Some(pod_uid)
+    }
+}
+
+fn content(spec: Value, status: Option<Value>) -> Result<(BoxSpec, Record), Unreadable> {
+    let spec = serde_json::from_value(spec)
+        .map_err(|error| Unreadable(format!("spec cannot be parsed: {error}")))?;
+    Ok((spec, Record::read(status)?))
+}
+
+impl<'de> Deserialize<'de> for BoxView {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Parts {
+            metadata: ObjectMeta,
+            #[serde(default)]
+            spec: Value,
+            #[serde(default)]
+            status: Option<Value>,
+        }
+        let parts = Parts::deserialize(deserializer)?;
+        Ok(Self::read(parts.metadata, parts.spec, parts.status))
+    }
+}
+
+impl kube::Resource for BoxView {
+    type DynamicType = ();
+    type Scope = kube::core::NamespaceResourceScope;
+
+    fn kind(dt: &()) -> std::borrow::Cow<'_, str> {
+        BoxObject::kind(dt)
+    }
+    fn group(dt: &()) -> std::borrow::Cow<'_, str> {
+        BoxObject::group(dt)
+    }
+    fn version(dt: &()) -> std::borrow::Cow<'_, str> {
+        BoxObject::version(dt)
+    }
+    fn plural(dt: &()) -> std::borrow::Cow<'_, str> {
+        BoxObject::plural(dt)
+    }
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}

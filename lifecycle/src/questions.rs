@@ -1,0 +1,78 @@
+//! What must still be looked up before a decision may be made. Reads cost the API server; these
+//! rules say which ones honesty needs.
+
+use boxes_crds::condition;
+
+use crate::conditions::POD_NAME_TAKEN;
+use crate::confirm::{confirmation, missing};
+use crate::decide::waits_for_kubelet;
+use crate::pod_view::PodView;
+use crate::record::Record;
+use crate::status::intended_stop;
+use crate::world::{Seen, World};
+
+/// Whether the pod must be read live, given what the cache holds: where its absence would mean
+/// something, where something is being deleted, and before a stop is recorded, since the command
+/// may just have ended by itself.
+#[must_use]
+pub fn needs_live_pod(cached: &World) -> bool {
+    let object = &cached.object;
+    let Some((spec, record)) = cached.readable() else {
+        return object.deleting() || is_confirmed(cached);
+    };
+    if object.deleting() {
+        return object.holds_record();
+    }
+    if record.cleaned_up() {
+        return false;
+    }
+    match &cached.pod {
+        Seen::NotSeen | Seen::Foreign => may_exist_unseen(cached, record),
+        Seen::Ours(_) => intended_stop(cached, spec, record).is_some(),
+        Seen::Absent => false,
+    }
+}
+
+/// A pod that was recorded, or that somebody else has made, can be there although no event told.
+fn may_exist_unseen(cached: &World, record: &Record) -> bool {
+    let taken = record
+        .condition(condition::ACCEPTED)
+        .is_some_and(|accepted| accepted.reason == POD_NAME_TAKEN);
+    let recorded = record.status.run.is_some() || record.ending.is_some();
+    recorded || taken || cached.name_collided || cached.pod == Seen::Foreign
+}
+
+/// Whether a person's confirmation names this Box's pod.
+fn is_confirmed(world: &World) -> bool {
+    let uid = world.pod.ours().map(PodView::uid);
+    let uid = uid.or(world.object.recorded_pod_uid.as_deref());
+    uid.is_some_and(|uid| world.object.confirms_stopped(uid))
+}
+
+/// The node to be read live: that of a pod whose stop waits for the kubelet's word.
+#[must_use]
+pub fn needs_node(world: &World) -> Option<&str> {
+    let pod = world.pod.ours()?;
+    let awaited = match world.readable() {
+        Some((_, record)) => waits_for_kubelet(world, record, pod),
+        None => false,
+    };
+    let node = pod.node.as_deref()?;
+    (awaited && !confirmation(world, pod).is_stopped()).then_some(node)
+}
+
+/// Whether it matters that the namespace is being deleted: only then may an unreadable Box go
+/// without a person's word.
+#[must_use]
+pub fn needs_namespace(world: &World) -> bool {
+    let going = world.object.deleting() || world.pod.ours().is_some_and(PodView::deleting);
+    world.object.content.is_err() && going
+}
+
+/// Whether a container that was recorded as started is missing from the pod's status, so that the
+/// time since then must be remembered.
+#[must_use]
+pub fn misses_container(world: &World) -> bool {
+    let pod = world.pod.ours();
+    pod.is_some_and(|pod| missing(&world.object, pod))
+}

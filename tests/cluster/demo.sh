@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Boxes on a real cluster, from nothing to the first box's end.
+# shellcheck source=tests/cluster/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+started=$SECONDS
+
+heading "1/5 What this machine needs"
+if uses_kind; then
+    say "a Docker engine and kind work here: using them"
+else
+    tests/cluster/setup.sh
+    say "system packages: all there"
+fi
+
+heading "2/5 A Kubernetes cluster"
+if ! uses_kind; then
+    say "its programs come from Go modules; building them takes about 10 minutes, once"
+    tests/cluster/tools/build.sh kubernetes containerd helm >/dev/null
+fi
+say "building the cluster's command"
+cluster --version >/dev/null
+start_cluster
+KUBECONFIG=$(kubeconfig)
+export KUBECONFIG
+kubectl=$(tool kubectl)
+
+heading "3/5 The controller's image"
+tests/cluster/image.sh
+load_image
+
+heading "4/5 The controller, with Helm"
+install_chart
+"$kubectl" --namespace boxes-system get deployments,pods
+
+heading "5/5 A box"
+# One of an earlier demonstration keeps its record, so it would not run again.
+"$kubectl" delete --ignore-not-found --timeout 60s -f examples/exit-3.yaml
+"$kubectl" apply -f examples/exit-3.yaml
+"$kubectl" wait --for=condition=Ended --timeout 120s -f examples/exit-3.yaml
+printf '\n$ kubectl get boxes\n'
+"$kubectl" get boxes
+printf '\n$ kubectl get box exit-3 -o yaml\n'
+"$kubectl" get box exit-3 -o yaml
+
+heading "Done in $((SECONDS - started)) s. To go on"
+cat >&2 <<EOF
+  export KUBECONFIG=\$(make --silent kubeconfig)    # $KUBECONFIG
+  alias kubectl=$kubectl
+  kubectl apply -f examples/timeout.yaml            # more in examples/
+  kubectl get boxes --watch
+  kubectl explain box.spec
+To remove the cluster: make down
+EOF

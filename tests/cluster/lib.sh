@@ -1,0 +1,82 @@
+# What the scripts beside this file share. Source it; it changes to the repository's root.
+# shellcheck shell=bash
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+IMAGE=boxes.run/boxes:dev
+ARCHIVE=target/image/boxes.tar
+KIND_NAME=boxes
+KIND_KUBECONFIG=$PWD/target/kind/kubeconfig
+
+say() { printf '%s\n' "$*" >&2; }
+heading() { printf '\n\033[1m== %s\033[0m\n' "$*" >&2; }
+die() { say "error: $*"; exit 1; }
+
+# A docker command without an engine behind it is no use, so the engine is asked.
+docker_works() { command -v docker >/dev/null && timeout 10 docker info >/dev/null 2>&1; }
+uses_kind() { command -v kind >/dev/null && docker_works; }
+
+# The cluster's command, built when its sources are newer.
+cluster() { cargo run --quiet --locked --package boxes-tests --bin boxes-cluster -- "$@"; }
+
+# A program that fits the cluster: with kind the user's own, if there is one.
+tool() {
+    if uses_kind && command -v "$1"; then return; fi
+    cluster tool "$1"
+}
+
+# The kubeconfig of the cluster that `start_cluster` starts.
+kubeconfig() {
+    if uses_kind; then printf '%s\n' "$KIND_KUBECONFIG"; else cluster kubeconfig; fi
+}
+
+cluster_runs() {
+    if uses_kind; then
+        kind get clusters 2>/dev/null | grep -qx "$KIND_NAME"
+    else
+        cluster status >/dev/null
+    fi
+}
+
+start_cluster() {
+    if ! uses_kind; then
+        cluster up
+        return
+    fi
+    mkdir -p "${KIND_KUBECONFIG%/*}"
+    if cluster_runs; then
+        kind export kubeconfig --name "$KIND_NAME" --kubeconfig "$KIND_KUBECONFIG"
+    else
+        kind create cluster --config kind-config.yaml --kubeconfig "$KIND_KUBECONFIG" --wait 120s
+    fi
+}
+
+# Makes the controller's image known to the cluster's nodes.
+load_image() {
+    if uses_kind; then
+        kind load docker-image "$IMAGE" --name "$KIND_NAME"
+    else
+        cluster import "$ARCHIVE" >/dev/null
+    fi
+}
+
+# Installs the chart with that image, the Box definition first: Helm never updates it. The annotation
+# makes new pods when the image under the same name is another.
+install_chart() {
+    local kubectl helm id
+    kubectl=$(tool kubectl)
+    helm=$(tool helm)
+    id=$(cut -c1-32 target/image/boxes.id)
+    "$kubectl" apply --server-side --force-conflicts -f crds/boxes.yaml >&2
+    "$helm" upgrade --install boxes charts/boxes --namespace boxes-system --create-namespace \
+        --set image.tag="${IMAGE##*:}" --set-string 'podAnnotations.boxes\.run/build'="$id" \
+        --wait --timeout 3m >/dev/null || install_failed "$kubectl"
+}
+
+install_failed() {
+    say "the controller did not become ready:"
+    "$1" --namespace boxes-system get pods -o wide >&2 || true
+    "$1" --namespace boxes-system describe pods >&2 || true
+    "$1" --namespace boxes-system logs deployment/boxes-controller --tail 30 >&2 || true
+    die "helm could not install charts/boxes"
+}

@@ -1,0 +1,65 @@
+//! What people do to a Box and its pod.
+
+use anyhow::{Context, Result};
+use boxes_crds::BoxObject;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::{DeleteParams, EvictParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::live::LiveBox;
+
+impl LiveBox {
+    /// Changes the spec by a merge patch, which the API server may well refuse.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn try_change(&self, spec: Value) -> kube::Result<BoxObject> {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        self.boxes.patch(self.name(), &PatchParams::default(), &patch).await
+    }
+
+    /// Changes the spec by a merge patch.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn change(&self, spec: Value) -> Result<BoxObject> {
+        let changed = self.try_change(spec.clone()).await;
+        changed.with_context(|| format!("cannot change box {} by {spec}", self.name()))
+    }
+
+    /// Asks for a stop.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn stop(&self) -> Result<()> {
+        self.change(json!({"stopped": true})).await.map(drop)
+    }
+
+    /// Deletes the Box, as `kubectl delete --wait=false` does.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn delete(&self) -> Result<()> {
+        let deleted = self.boxes.delete(self.name(), &DeleteParams::default()).await;
+        deleted.with_context(|| format!("cannot delete box {}", self.name())).map(drop)
+    }
+
+    /// Deletes its pod, as a person would.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn delete_pod(&self, pod: &Pod) -> Result<()> {
+        let deleted = self.pods.delete(&pod.name_any(), &DeleteParams::default()).await;
+        deleted.with_context(|| format!("cannot delete pod {}", pod.name_any())).map(drop)
+    }
+
+    /// Evicts its pod through the eviction API, as a drain does.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn evict_pod(&self, pod: &Pod) -> Result<()> {
+        let evicted = self.pods.evict(&pod.name_any(), &EvictParams::default()).await;
+        evicted.with_context(|| format!("cannot evict pod {}", pod.name_any())).map(drop)
+    }
+}

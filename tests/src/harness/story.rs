@@ -1,0 +1,199 @@
+//! Everything that happened to the Boxes and pods of a namespace, in the order in which it happened.
+//!
+//! Guarantees: every version that the API server stored from the beginning on is there once, and the
+//! order is that of the store: resource versions of Boxes and pods count the same thing.
+
+use std::fmt::Debug;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, bail};
+use boxes_crds::{BoxObject, BoxStatus, POD_FINALIZER};
+use futures::TryStreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::watch::PATIENCE;
+use super::world::World;
+
+/// One version of an object.
+#[derive(Debug, Clone)]
+pub struct Moment {
+    /// Its place in the order of all.
+    pub version: u64,
+    /// Whether the object was removed from the store with it.
+    pub gone: bool,
+    /// The object.
+    pub seen: Seen,
+}
+
+/// An object of a story.
+#[derive(Debug, Clone)]
+pub enum Seen {
+    /// A Box.
+    Box(Box<BoxObject>),
+    /// A pod.
+    Pod(Box<Pod>),
+}
+
+impl Moment {
+    /// The Box of this moment, if it is one of a Box.
+    #[must_use]
+    pub fn a_box(&self) -> Option<&BoxObject> {
+        match &self.seen {
+            Seen::Box(object) => Some(object),
+            Seen::Pod(_) => None,
+        }
+    }
+
+    /// The pod of this moment, if it is one of a pod.
+    #[must_use]
+    pub fn pod(&self) -> Option<&Pod> {
+        match &self.seen {
+            Seen::Pod(pod) => Some(pod),
+            Seen::Box(_) => None,
+        }
+    }
+
+    /// The status of the Box of this moment.
+    #[must_use]
+    pub fn status(&self) -> Option<&BoxStatus> {
+        self.a_box()?.status.as_ref()
+    }
+
+    /// Whether it is a pod that our finalizer holds.
+    #[must_use]
+    pub fn is_held_pod(&self) -> bool {
+        self.pod().is_some_and(|pod| pod.finalizers().iter().any(|it| it == POD_FINALIZER))
+    }
+
+    /// One line about it, for messages.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let gone = if self.gone { " GONE" } else { "" };
+        let (kind, meta, state) = match &self.seen {
+            Seen::Box(object) => ("box", object.meta(), format!("{:?}", self.status().map(summary))),
+            Seen::Pod(pod) => {
+                let phase = pod.status.as_ref().and_then(|status| status.phase.clone());
+                ("pod", pod.meta(), phase.unwrap_or_default())
+            }
+        };
+        let name = meta.name.as_deref().unwrap_or_default();
+        let deleting = if meta.deletion_timestamp.is_some() { " deleting" } else { "" };
+        let finalizers = meta.finalizers.clone().unwrap_or_default();
+        format!("{} {kind}/{name}{gone}{deleting} {state} {finalizers:?}", self.version)
+    }
+}
+
+fn summary(status: &BoxStatus) -> (Option<&str>, Option<&str>, Vec<&str>) {
+    let history = status.history.iter().map(|entry| entry.type_.as_str()).collect();
+    (status.state.as_deref(), status.reason.as_deref(), history)
+}
+
+/// A story that is being written down.
+pub struct Story {
+    moments: Arc<Mutex<Vec<Moment>>>,
+    news: watch::Receiver<usize>,
+    _writers: JoinSet<()>,
+}
+
+impl Story {
+    pub(super) async fn begin(world: &World) -> Result<Self> {
+        let (say, news) = watch::channel(0);
+        let moments = Arc::new(Mutex::new(Vec::new()));
+        let mut writers = JoinSet::new();
+        let (boxes, pods) = (world.boxes(), world.pods());
+        let (from_boxes, from_pods) = (version_of(&boxes).await?, version_of(&pods).await?);
+        let pen = Pen { moments: Arc::clone(&moments), say };
+        let of_box = |object: BoxObject| Seen::Box(Box::new(object));
+        let of_pod = |pod: Pod| Seen::Pod(Box::new(pod));
+        writers.spawn(write(boxes, from_boxes, pen.clone(), of_box));
+        writers.spawn(write(pods, from_pods, pen, of_pod));
+        Ok(Self { moments, news, _writers: writers })
+    }
+
+    /// What happened so far, in order.
+    #[must_use]
+    pub fn so_far(&self) -> Vec<Moment> {
+        let mut all = self.moments.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        all.sort_by_key(|moment| moment.version);
+        all
+    }
+
+    /// Waits until the story is as described, and tells it.
+    ///
+    /// # Errors
+    /// When it is not in time; the message tells the story so far.
+    pub async fn until(&mut self, what: &str, is: impl Fn(&[Moment]) -> bool) -> Result<Vec<Moment>> {
+        let search = async {
+            loop {
+                let all = self.so_far();
+                if is(&all) {
+                    return Ok(all);
+                }
+                self.news.changed().await.context("the watches of the story ended")?;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, search).await {
+            Ok(told) => told,
+            Err(_) => bail!("waited {} s for {what}; {}", PATIENCE.as_secs(), tell(&self.so_far())),
+        }
+    }
+}
+
+/// A story in lines, for messages.
+#[must_use]
+pub fn tell(moments: &[Moment]) -> String {
+    let lines: Vec<_> = moments.iter().map(Moment::line).collect();
+    format!("what happened:\n{}", lines.join("\n"))
+}
+
+#[derive(Clone)]
+struct Pen {
+    moments: Arc<Mutex<Vec<Moment>>>,
+    say: watch::Sender<usize>,
+}
+
+impl Pen {
+    fn write(&self, moment: Moment) {
+        self.moments.lock().unwrap_or_else(PoisonError::into_inner).push(moment);
+        self.say.send_modify(|count| *count += 1);
+    }
+}
+
+async fn version_of<K>(api: &Api<K>) -> Result<String>
+where
+    K: Resource + Clone + Debug + DeserializeOwned,
+{
+    let list = api.list(&ListParams::default().limit(1)).await?;
+    list.metadata.resource_version.context("a list without a resource version")
+}
+
+/// Watches from a version on. A watch that breaks is taken up again where it broke.
+async fn write<K>(api: Api<K>, mut version: String, pen: Pen, seen: impl Fn(K) -> Seen)
+where
+    K: Resource + Clone + Debug + DeserializeOwned + 'static,
+{
+    loop {
+        let Ok(events) = api.watch(&WatchParams::default(), &version).await else { continue };
+        let mut events = pin!(events);
+        while let Ok(Some(event)) = events.try_next().await {
+            let (object, gone) = match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
+                WatchEvent::Deleted(object) => (object, true),
+                WatchEvent::Bookmark(bookmark) => {
+                    version = bookmark.metadata.resource_version;
+                    continue;
+                }
+                WatchEvent::Error(_) => return,
+            };
+            version = object.resource_version().unwrap_or_default();
+            let number = version.parse().unwrap_or_default();
+            pen.write(Moment { version: number, gone, seen: seen(object) });
+        }
+    }
+}

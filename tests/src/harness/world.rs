@@ -1,0 +1,207 @@
+//! A test's own namespace, and the frame that every test runs in.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use boxes_crds::BoxObject;
+use futures::FutureExt;
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ObjectMeta, PostParams};
+use kube::{Api, Client, Resource, ResourceExt};
+use tokio::sync::RwLock;
+
+use super::access;
+use super::audit::Audit;
+use super::controller::Controller;
+use super::dump::dump;
+use super::kubectl::Kubectl;
+use super::story::Story;
+use super::watch::{PATIENCE, gone, until};
+
+/// How long a test may take in all.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// Held for writing by a test that disturbs the controller, for reading by one that minds.
+static CONTROLLER: RwLock<()> = RwLock::const_new(());
+
+/// What a test works with: a namespace of its own in the shared cluster.
+pub struct World {
+    client: Client,
+    namespace: String,
+    began: Timestamp,
+}
+
+/// Runs a test that takes the controller as it is: others may restart or pause it meanwhile.
+///
+/// # Panics
+/// When the test fails; the message tells what happened in its namespace.
+pub async fn e2e(test: impl AsyncFnOnce(&World) -> Result<()>) {
+    run(test, false).await;
+}
+
+/// Runs a test that looks at the controller itself: nobody disturbs it meanwhile.
+///
+/// # Panics
+/// When the test fails; the message tells what happened in its namespace.
+pub async fn e2e_steady(test: impl AsyncFnOnce(&World) -> Result<()>) {
+    let _guard = CONTROLLER.read().await;
+    run(test, false).await;
+}
+
+/// Runs a test that disturbs the controller. Afterwards it runs again, however the test ended.
+///
+/// # Panics
+/// When the test fails; the message tells what happened in its namespace.
+pub async fn e2e_alone(test: impl AsyncFnOnce(&World) -> Result<()>) {
+    let _guard = CONTROLLER.write().await;
+    run(test, true).await;
+}
+
+async fn run(test: impl AsyncFnOnce(&World) -> Result<()>, disturbs: bool) {
+    let world = match World::open().await {
+        Ok(world) => world,
+        Err(error) => panic!("the test cannot begin: {error:#}"),
+    };
+    let outcome = tokio::time::timeout(LIMIT, AssertUnwindSafe(test(&world)).catch_unwind()).await;
+    let failure = match outcome {
+        Ok(Ok(Ok(()))) => None,
+        Ok(Ok(Err(error))) => Some(format!("{error:#}")),
+        Ok(Err(panic)) => Some(message(panic.as_ref())),
+        Err(_) => Some(format!("not done within {} s", LIMIT.as_secs())),
+    };
+    let shown = match &failure {
+        Some(failure) => format!("{failure}\n{}", dump(&world).await),
+        None => String::new(),
+    };
+    let resumed = if disturbs { world.controller().resume().await } else { Ok(()) };
+    let closed = world.close().await;
+    assert!(failure.is_none(), "{shown}");
+    for end in [resumed, closed] {
+        if let Err(error) = end {
+            panic!("the test passed, and then: {error:#}");
+        }
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic").to_owned()
+}
+
+impl World {
+    async fn open() -> Result<Self> {
+        let client = access::client().await?;
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        let asked = Namespace {
+            metadata: ObjectMeta {
+                generate_name: Some(format!("e2e-{}-", short_name())),
+                ..ObjectMeta::default()
+            },
+            ..Namespace::default()
+        };
+        let made = namespaces.create(&PostParams::default(), &asked).await;
+        let namespace = made.context("cannot make a namespace")?.name_any();
+        let world = Self { client, namespace, began: Timestamp::now() };
+        // Without it no pod can be made.
+        let accounts: Api<ServiceAccount> = world.api();
+        until(&accounts, "default", "a ServiceAccount", PATIENCE, |seen| seen.map(drop)).await?;
+        Ok(world)
+    }
+
+    /// Deletes the namespace and waits until it is gone: with Boxes in it, that is a test too.
+    async fn close(self) -> Result<()> {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        namespaces
+            .delete(&self.namespace, &DeleteParams::default())
+            .await
+            .with_context(|| format!("cannot delete namespace {}", self.namespace))?;
+        gone(&namespaces, &self.namespace, None).await
+    }
+
+    /// The name of the test's namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// When the test began.
+    #[must_use]
+    pub fn began(&self) -> Timestamp {
+        self.began
+    }
+
+    /// A client for this test alone.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Objects of any kind in the test's namespace.
+    #[must_use]
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+        K::DynamicType: Default,
+    {
+        Api::namespaced(self.client(), &self.namespace)
+    }
+
+    /// The Boxes of the test's namespace.
+    #[must_use]
+    pub fn boxes(&self) -> Api<BoxObject> {
+        self.api()
+    }
+
+    /// The same Boxes without a schema.
+    #[must_use]
+    pub fn dynamic_boxes(&self) -> Api<DynamicObject> {
+        let resource = ApiResource::erase::<BoxObject>(&());
+        Api::namespaced_with(self.client(), &self.namespace, &resource)
+    }
+
+    /// The pods of the test's namespace.
+    #[must_use]
+    pub fn pods(&self) -> Api<Pod> {
+        self.api()
+    }
+
+    /// The controller of the cluster.
+    #[must_use]
+    pub fn controller(&self) -> Controller {
+        Controller::new(self.client())
+    }
+
+    /// kubectl in the test's namespace.
+    ///
+    /// # Errors
+    /// When there is no kubectl.
+    pub fn kubectl(&self) -> Result<Kubectl> {
+        Kubectl::new(access::kubeconfig_path()?, &self.namespace)
+    }
+
+    /// The API server's audit log, where it is at hand: on the test cluster of this machine.
+    #[must_use]
+    pub fn audit(&self) -> Option<Audit> {
+        Audit::of_this_machine(&access::kubeconfig_path().ok()?)
+    }
+
+    /// Begins to write down everything that happens to the Boxes and pods of this namespace.
+    ///
+    /// # Errors
+    /// When they cannot be watched.
+    pub async fn story(&self) -> Result<Story> {
+        Story::begin(self).await
+    }
+}
+
+/// The end of the test's own name, short enough for a namespace.
+fn short_name() -> String {
+    let thread = std::thread::current();
+    let name = thread.name().and_then(|name| name.rsplit("::").next()).unwrap_or("test");
+    let name = name.replace('_', "-").to_lowercase();
+    name.chars().take(40).collect::<String>().trim_end_matches('-').to_owned()
+}
