@@ -8,12 +8,18 @@ mod apply;
 pub mod args;
 mod context;
 mod error;
+#[cfg(test)]
+mod fake;
 mod lease;
 mod logging;
 mod memory;
 mod metrics;
 mod observe;
 mod orphans;
+#[cfg(test)]
+mod reading_tests;
 mod reconcile;
 pub mod run;
 mod server;
+#[cfg(test)]
+mod writing_tests;

@@ -26,6 +26,8 @@ pub(crate) struct Memory {
     pub refusals: u32,
     /// See [`boxes_lifecycle::World::trouble`].
     pub trouble: Option<Trouble>,
+    /// What the Box asked and its pod was when that trouble began.
+    pub trouble_with: Option<Cause>,
     /// See [`boxes_lifecycle::World::missing_since`].
     pub missing_since: Option<Timestamp>,
     /// See [`boxes_lifecycle::World::deadline_refused`].
@@ -35,6 +37,10 @@ pub(crate) struct Memory {
     /// The unreadable version that was last named in the log.
     pub named_unreadable: Option<String>,
 }
+
+/// What a change of starts the count of failed attempts anew: the generation of the Box and the
+/// version of its pod. Our own status writes are no change.
+pub(crate) type Cause = (Option<i64>, Option<u64>);
 
 /// The memories, by UID of the Box.
 #[derive(Debug, Default)]
@@ -73,20 +79,41 @@ impl Memories {
 
 impl Memory {
     /// Notes one more failed attempt and gives the time until the next.
-    pub(crate) fn failed(&mut self, now: Timestamp, seed: &str, error: String) -> Duration {
-        let attempts = self
+    pub(crate) fn failed(
+        &mut self,
+        now: Timestamp,
+        seed: &str,
+        with: Cause,
+        error: String,
+    ) -> Duration {
+        let before = self
             .trouble
             .as_ref()
+            .filter(|_| self.trouble_with == Some(with));
+        let attempts = before
             .map_or(0, |trouble| trouble.attempts)
             .saturating_add(1);
         let pace = pace(attempts, seed);
         let next = now.checked_add(pace).unwrap_or(Timestamp::MAX);
+        self.trouble_with = Some(with);
         self.trouble = Some(Trouble {
             attempts,
             error,
             next,
         });
         pace.unsigned_abs()
+    }
+
+    /// Notes that the caches have seen our own last writes.
+    pub(crate) fn caught_up(&mut self) {
+        self.box_version = None;
+        self.pod_version = None;
+    }
+
+    /// Notes that a pass went well.
+    pub(crate) fn succeeded(&mut self) {
+        self.trouble = None;
+        self.trouble_with = None;
     }
 }
 
@@ -117,6 +144,21 @@ mod tests {
     #[test]
     fn different_boxes_have_different_paces() {
         assert_ne!(pace(9, "one"), pace(9, "other"));
+    }
+
+    #[test]
+    fn attempts_count_up_until_something_changes() {
+        let mut memory = Memory::default();
+        let mut attempt = |generation| {
+            memory.failed(
+                Timestamp::UNIX_EPOCH,
+                "",
+                (Some(generation), None),
+                String::new(),
+            );
+            memory.trouble.as_ref().unwrap().attempts
+        };
+        assert_eq!([1, 1, 1, 2, 2].map(&mut attempt), [1, 2, 3, 1, 2]);
     }
 
     #[test]

@@ -20,6 +20,9 @@ const LIMIT: Duration = Duration::from_mins(1);
 /// When to look again for an event that should have come long ago.
 const LATE: Duration = Duration::from_secs(5);
 
+/// When to look again after a write that came too late, should no event tell why it did.
+const OUTDATED: Duration = Duration::from_secs(1);
+
 /// One pass.
 pub(crate) async fn reconcile(object: Arc<BoxView>, cx: Arc<Context>) -> Result<Action, Error> {
     cx.metrics.count_pass();
@@ -27,6 +30,7 @@ pub(crate) async fn reconcile(object: Arc<BoxView>, cx: Arc<Context>) -> Result<
     if is_outdated(&cx, &object, &memory) {
         return Ok(Action::requeue(LATE));
     }
+    cx.memories.change(object.uid(), Memory::caught_up);
     let pass = pass(&cx, &object, &memory);
     let result = tokio::time::timeout(LIMIT, pass)
         .await
@@ -35,14 +39,13 @@ pub(crate) async fn reconcile(object: Arc<BoxView>, cx: Arc<Context>) -> Result<
         }));
     match result {
         Ok(action) => {
-            cx.memories
-                .change(object.uid(), |memory| memory.trouble = None);
+            cx.memories.change(object.uid(), Memory::succeeded);
             Ok(action)
         }
         // Somebody else wrote in between: what was decided is no longer asked.
         Err(error) if error.is_outdated() => {
             cx.metrics.count_error(error.class());
-            Ok(Action::requeue(Duration::from_millis(100)))
+            Ok(Action::requeue(OUTDATED))
         }
         Err(error) => Err(error),
     }
@@ -53,8 +56,10 @@ pub(crate) async fn reconcile(object: Arc<BoxView>, cx: Arc<Context>) -> Result<
 pub(crate) fn on_error(object: Arc<BoxView>, error: &Error, cx: Arc<Context>) -> Action {
     cx.metrics.count_error(error.class());
     let mut wait = LATE;
+    let pod = cached_pod(&cx, &object).and_then(|pod| version_of(&pod));
+    let with = (object.metadata.generation, pod);
     cx.memories.change(object.uid(), |memory| {
-        wait = memory.failed(Timestamp::now(), object.uid(), error.to_string());
+        wait = memory.failed(Timestamp::now(), object.uid(), with, error.to_string());
     });
     tracing::warn!(
         namespace = object.namespace(),
