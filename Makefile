@@ -1,6 +1,6 @@
 # The project's commands. What they do is in the scripts that they name.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check audit down kubeconfig fmt image crd
+.PHONY: help demo test bench check audit down kubeconfig fmt image crd prepare
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -8,8 +8,14 @@ help: ## Show this list
 demo: ## Start a real cluster, install Boxes in it and run a first box
 	@tests/cluster/demo.sh
 
-test: check ## Run every test, the end-to-end ones on a cluster of their own or on $KUBECONFIG
+test: prepare check ## Run every test, the end-to-end ones on a cluster of their own or on $KUBECONFIG
 	@tests/cluster/test.sh
+
+bench: ## Measure Boxes on the cluster, which should have the machine for itself: about 12 minutes
+	@tests/cluster/bench.sh
+
+prepare:
+	@bash -c 'source tests/cluster/lib.sh && prepare_machine'
 
 check: ## Run the fast part: format, lints, unit and property tests, CRD drift
 	cargo fmt --all --check

@@ -71,7 +71,8 @@ pub(crate) fn deadline(spec: &BoxSpec, record: &Record, pod: &PodView) -> Option
     if record.stop_requested() {
         spec.active_deadline_seconds
     } else {
-        pod.deadline_seconds.filter(|seconds| *seconds < NO_DEADLINE)
+        pod.deadline_seconds
+            .filter(|seconds| *seconds < NO_DEADLINE)
     }
 }
 

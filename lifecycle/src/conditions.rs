@@ -1,19 +1,26 @@
 //! The conditions of a Box (contract §4), and what kstatus reads in them.
 
-use boxes_crds::{BoxSpec, BoxStatus, Reason, State, condition};
+use boxes_crds::{BoxSpec, BoxStatus, GENERATION_ANNOTATION, Reason, State, condition};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::confirm::confirmation;
-use crate::ending::{Ending, waits_for};
-use crate::manifest::{SPEC_HASH_ANNOTATION, spec_hash};
+use crate::ending::Ending;
+use crate::manifest::{NO_DEADLINE, SPEC_HASH_ANNOTATION, spec_hash};
 use crate::pod_view::PodView;
 use crate::record::Record;
 use crate::template::accept;
+use crate::wording::waits_for;
 use crate::world::{NodeView, Refusal, Seen, Trouble, World};
 
 /// Reason of `Accepted=False` when another's pod has the name of the Box's.
 pub(crate) const POD_NAME_TAKEN: &str = "PodNameTaken";
+
+/// Reason of `Accepted=False` when the API server forbids the pod.
+const POD_FORBIDDEN: &str = "PodForbidden";
+
+/// Reason of `Reconciling=True` while a Box that was created stopped waits to be started.
+const CREATED_STOPPED: &str = "CreatedStopped";
 
 /// What a condition says.
 struct Saying {
@@ -28,11 +35,15 @@ pub(crate) fn set(status: &mut BoxStatus, world: &World, spec: &BoxSpec, record:
     let now = world.now;
     let ending = Ending::of(status);
     let stopping = ending.is_none() && (status.stop.is_some() || world.object.deleting());
+    let pod = world.pod.ours();
+    let out_of_reach = pod.is_some_and(|pod| pod.deleting() && unreachable(world, pod).is_some());
+    let going = ending.is_some() || stopping || out_of_reach;
+    let told = record.condition(condition::CLEANED_UP).is_some();
     let sayings = [
         accepted(world, spec, record),
         Some(ended(status, ending)),
-        (ending.is_some() || stopping).then(|| cleaned_up(world, ending)),
-        Some(reconciling(status, stopping)),
+        (going || told).then(|| cleaned_up(world, record, ending)),
+        Some(reconciling(status, spec, stopping)),
         Some(stalled(
             ending,
             world
@@ -69,14 +80,16 @@ fn put(all: &mut Vec<Condition>, saying: Saying, generation: Option<i64>, now: T
     }
 }
 
-/// Whether the spec can be run. Once the box ended the last answer stays.
+/// Whether the spec can be run. Once the box ended or its stop is recorded the last answer stays.
 fn accepted(world: &World, spec: &BoxSpec, record: &Record) -> Option<Saying> {
-    if record.ending.is_some() {
+    if record.ending.is_some() || record.stop_requested() {
         return None;
     }
     let (holds, reason, message) = match refused(world, spec, record) {
         Some((reason, message)) => (false, reason, message),
-        None if pod_is_out_of_reach(world, record) => return None,
+        None if pod_is_out_of_reach(world, record) || still_forbidden(world, record) => {
+            return None;
+        }
         None => (true, "Accepted", "the spec is run as written".to_owned()),
     };
     Some(Saying {
@@ -92,17 +105,50 @@ fn pod_is_out_of_reach(world: &World, record: &Record) -> bool {
     record.status.run.is_some() && world.pod.ours().is_none()
 }
 
+/// Whether the recorded answer of the API server stands: it is not known to have given another
+/// since, as after a restart of the controller.
+pub(crate) fn still_forbidden(world: &World, record: &Record) -> bool {
+    let forbidden = record.condition(condition::ACCEPTED).is_some_and(|known| {
+        known.reason == POD_FORBIDDEN
+            && known.observed_generation == world.object.metadata.generation
+    });
+    forbidden && world.refusal.is_none() && world.pod.ours().is_none()
+}
+
+/// Whether a pass has found that the box is asked to run: a stop then ends it. One that was created
+/// stopped just waits.
+pub(crate) fn asked_to_run(record: &Record) -> bool {
+    record
+        .condition(condition::RECONCILING)
+        .is_some_and(|known| known.reason != CREATED_STOPPED)
+}
+
 fn refused(world: &World, spec: &BoxSpec, record: &Record) -> Option<(&'static str, String)> {
-    let made_from_another = |pod: &PodView| {
-        pod.annotation(SPEC_HASH_ANNOTATION)
-            .is_some_and(|hash| hash != spec_hash(spec))
-    };
     match &world.pod {
         Seen::Foreign => Some((POD_NAME_TAKEN, taken(world))),
-        Seen::Ours(pod) => made_from_another(pod).then(|| ("SpecChanged", changed(pod))),
+        Seen::Ours(pod) => {
+            made_from_another(world, spec, pod).then(|| ("SpecChanged", changed(pod)))
+        }
         Seen::NotSeen | Seen::Absent if record.status.run.is_some() => None,
         Seen::NotSeen | Seen::Absent => refused_before_a_pod(world, spec),
     }
+}
+
+/// Whether the pod was made from a spec that differs where it may not.
+fn made_from_another(world: &World, spec: &BoxSpec, pod: &PodView) -> bool {
+    let of_this_spec = |hash: &str| hash == spec_hash(spec);
+    let generation = world.object.metadata.generation.unwrap_or_default();
+    let of_this_generation = |made_from: &str| made_from == generation.to_string();
+    // A deadline may be lowered; one that was raised before the pod was recorded comes too late.
+    let asked = spec.active_deadline_seconds.unwrap_or(NO_DEADLINE);
+    let raised = pod.deadline_seconds.is_some_and(|has| asked > has);
+    let later = pod
+        .annotation(GENERATION_ANNOTATION)
+        .is_some_and(|made_from| !of_this_generation(made_from));
+    let other = pod
+        .annotation(SPEC_HASH_ANNOTATION)
+        .is_some_and(|hash| !of_this_spec(hash));
+    other || (raised && later)
 }
 
 fn refused_before_a_pod(world: &World, spec: &BoxSpec) -> Option<(&'static str, String)> {
@@ -111,7 +157,7 @@ fn refused_before_a_pod(world: &World, spec: &BoxSpec) -> Option<(&'static str, 
     }
     match world.refusal.as_ref()? {
         Refusal::Invalid { message } => Some(("PodInvalid", message.clone())),
-        Refusal::Forbidden { message, .. } => Some(("PodForbidden", message.clone())),
+        Refusal::Forbidden { message, .. } => Some((POD_FORBIDDEN, message.clone())),
         Refusal::NamespaceTerminating => None,
     }
 }
@@ -126,9 +172,7 @@ fn taken(world: &World) -> String {
 }
 
 fn changed(pod: &PodView) -> String {
-    let made_from = pod
-        .annotation(boxes_crds::GENERATION_ANNOTATION)
-        .unwrap_or("?");
+    let made_from = pod.annotation(GENERATION_ANNOTATION).unwrap_or("?");
     format!(
         "the spec was changed after pod {} had been made from generation {made_from}, which is what \
          runs: a Box runs once; make a new one to run something else",
@@ -156,15 +200,18 @@ fn ended(status: &BoxStatus, ending: Option<Ending>) -> Saying {
     }
 }
 
-fn cleaned_up(world: &World, ending: Option<Ending>) -> Saying {
-    let (holds, reason, message) = match &world.pod {
-        Seen::Absent | Seen::Foreign if ending.is_some() => {
-            (true, "CleanedUp", "no pod of this box is left".to_owned())
-        }
-        pod => {
-            let (reason, message) = waiting(world, pod.ours());
-            (false, reason, message)
-        }
+/// Once it is recorded that no pod is left, none comes back, and nobody looks for it live.
+fn cleaned_up(world: &World, record: &Record, ending: Option<Ending>) -> Saying {
+    let gone = match &world.pod {
+        Seen::Absent | Seen::Foreign => ending.is_some(),
+        Seen::NotSeen => record.cleaned_up(),
+        Seen::Ours(_) => false,
+    };
+    let (holds, reason, message) = if gone {
+        (true, "CleanedUp", "no pod of this box is left".to_owned())
+    } else {
+        let (reason, message) = waiting(world, world.pod.ours());
+        (false, reason, message)
     };
     Saying {
         type_: condition::CLEANED_UP,
@@ -237,21 +284,23 @@ fn stalled_message(trouble: &Trouble) -> String {
     )
 }
 
-fn reconciling(status: &BoxStatus, stopping: bool) -> Saying {
+fn reconciling(status: &BoxStatus, spec: &BoxSpec, stopping: bool) -> Saying {
     let state = status.state.as_deref().and_then(State::parse);
     let underway = matches!(state, None | Some(State::Pending | State::Materializing));
     let word = status
         .state
         .clone()
         .unwrap_or_else(|| State::Pending.to_string());
+    let held = spec.stopped == Some(true) && status.run.is_none() && underway;
+    let reason = match (stopping, held) {
+        (true, _) => "Stopping".to_owned(),
+        (false, true) => CREATED_STOPPED.to_owned(),
+        (false, false) => word,
+    };
     Saying {
         type_: condition::RECONCILING,
         holds: underway || stopping,
-        reason: if stopping {
-            "Stopping".to_owned()
-        } else {
-            word
-        },
+        reason,
         message: status.message.clone().unwrap_or_default(),
     }
 }

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::cause::deleted_by_pod_gc;
 use crate::object::BoxView;
-use crate::pod_view::{PodView, RunState};
+use crate::pod_view::PodView;
 use crate::world::{NodeView, World};
 
 /// How long the status of a container that was recorded as running may be missing before it is
@@ -66,7 +66,7 @@ fn by_kubelet(world: &World, pod: &PodView) -> Confirmation {
         return Confirmation::No;
     }
     // The phase is then the collector's word, not the kubelet's.
-    if deleted_by_pod_gc(pod) && !terminated(pod) {
+    if deleted_by_pod_gc(pod) && !pod.has_ended() {
         return Confirmation::No;
     }
     if !missing(&world.object, pod) {
@@ -85,12 +85,7 @@ pub(crate) fn missing(object: &BoxView, pod: &PodView) -> bool {
         .content
         .as_ref()
         .is_ok_and(|(_, record)| record.started());
-    started && pod.phase.is_terminal() && !terminated(pod)
-}
-
-fn terminated(pod: &PodView) -> bool {
-    let container = pod.container.as_ref();
-    container.is_some_and(|container| matches!(container.state, RunState::Terminated { .. }))
+    started && pod.phase.is_terminal() && !pod.has_ended()
 }
 
 /// Whether the node can run nothing any more.

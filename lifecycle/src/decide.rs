@@ -4,6 +4,7 @@ use boxes_crds::{BoxSpec, BoxStatus};
 use jiff::SignedDuration;
 
 use crate::confirm::{Confirmation, confirmation};
+use crate::ending::refused_until;
 use crate::pod_view::PodView;
 use crate::record::Record;
 use crate::status::{Proposal, propose, start_deadline};
@@ -33,6 +34,7 @@ pub fn decide(world: &World) -> Decision {
     match world.readable() {
         None => Decision {
             write: release_unreadable(world),
+            wake: unreadable_wake(world),
             ..Decision::default()
         },
         Some((spec, record)) => decide_readable(world, spec, record),
@@ -66,7 +68,12 @@ fn wake(world: &World, spec: &BoxSpec, record: &Record) -> Option<SignedDuration
             .map(until),
         pod.and_then(|pod| awaited(world, record, pod)),
         (world.pod == Seen::Foreign).then_some(TAKEN_PACE),
-        refusal_over(world).map(until),
+        refusal_over(world)
+            .filter(|_| writes::wants_pod(world, spec, record))
+            .map(until),
+        refused_until(spec, record)
+            .filter(|_| spec.stopped != Some(true) && !world.object.deleting() && pod.is_none())
+            .map(until),
     ]
     .into_iter()
     .flatten()
@@ -102,6 +109,13 @@ fn refusal_over(world: &World) -> Option<jiff::Timestamp> {
         Refusal::Forbidden { retry_at, .. } => Some(*retry_at),
         Refusal::Invalid { .. } | Refusal::NamespaceTerminating => None,
     }
+}
+
+/// While the deletion of an unreadable Box's pod waits for its kubelet, its node is looked at.
+fn unreadable_wake(world: &World) -> Option<SignedDuration> {
+    let pod = world.pod.ours()?;
+    let awaited = pod.deleting() && pod.node.is_some() && !confirmation(world, pod).is_stopped();
+    (awaited && world.namespace_terminating).then_some(NODE_PACE)
 }
 
 /// Nothing of an unreadable Box is touched, until a person confirms that its pod is stopped, or its

@@ -1,16 +1,20 @@
 //! How a box ended: the table of the contract (§3). An unknown code is absent, never invented.
 
-use boxes_crds::{BoxSpec, Evidence, Reason};
-use jiff::Timestamp;
+use boxes_crds::{BoxSpec, Evidence, Reason, condition};
+use jiff::{SignedDuration, Timestamp};
 
-use crate::cause::{cause, deleted_by_pod_gc};
+use crate::cause::{cause, deadline, deleted_by_pod_gc};
 use crate::confirm::{Confirmation, confirmation};
-use crate::pod_view::{ContainerView, PodView, RunState};
+use crate::pod_view::{PodView, RunState};
 use crate::record::Record;
+use crate::wording::{describe, waits_for};
 use crate::world::{Refusal, Seen, World};
 
 /// The highest signal number of Linux.
 const LAST_SIGNAL: i32 = 64;
+
+/// What a process can return. Another number is no code, and is unknown like one.
+const CODES: std::ops::RangeInclusive<i32> = 0..=255;
 
 /// The kubelet's word for a container whose end it did not see; the code beside it is made up.
 const STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
@@ -41,7 +45,7 @@ impl Ending {
         if exit_code.is_some() && signal.is_some() {
             return Some("both exitCode and signal");
         }
-        if exit_code.is_some_and(|code| !(0..=255).contains(&code)) {
+        if exit_code.is_some_and(|code| !CODES.contains(&code)) {
             return Some("an exitCode out of 0 to 255");
         }
         if signal.is_some_and(|number| !(1..=LAST_SIGNAL).contains(&number)) {
@@ -87,8 +91,9 @@ pub(crate) fn verdict(world: &World) -> Option<Verdict> {
             .into_iter()
             .find_map(|rule| rule(world, spec, record, pod)),
         Seen::Absent => pod_lost(record).or_else(|| without_pod(world, spec, record)),
-        Seen::NotSeen => without_pod(world, spec, record),
-        Seen::Foreign => None,
+        Seen::Foreign => without_pod(world, spec, record),
+        // A pod that the cache does not show may be there.
+        Seen::NotSeen => None,
     }
 }
 
@@ -105,7 +110,7 @@ fn terminated(_: &World, spec: &BoxSpec, record: &Record, pod: &PodView) -> Opti
         return None;
     };
     let kubelet_reason = reason.as_deref().unwrap_or_default();
-    if kubelet_reason == STATUS_UNKNOWN {
+    if kubelet_reason == STATUS_UNKNOWN || !CODES.contains(code) {
         return None;
     }
     let cause = cause(spec, record, pod, *finished);
@@ -125,7 +130,8 @@ fn terminated(_: &World, spec: &BoxSpec, record: &Record, pod: &PodView) -> Opti
         Some(Reason::Timeout) => Ending::without_status(Reason::Timeout, Evidence::Derived),
         Some(reason) => ended_by(reason, *code),
     };
-    let message = describe(&ending, spec);
+    let deadline = deadline(spec, record, pod);
+    let message = describe(&ending, deadline);
     Some(Verdict {
         ending,
         ended_at: *finished,
@@ -156,34 +162,36 @@ fn ended_by(reason: Reason, code: i32) -> Ending {
     }
 }
 
-/// The pod is confirmed to have stopped and the kubelet gives no wait status of the command.
+/// The kubelet gives no wait status of the command, and its pod is confirmed to have stopped, or is
+/// held up by other containers after the command ended.
 fn pod_ended_without_status(
     world: &World,
     spec: &BoxSpec,
     record: &Record,
     pod: &PodView,
 ) -> Option<Verdict> {
-    if confirmation(world, pod) != Confirmation::Stopped {
+    let held_up = pod.has_ended() && pod.others_alive;
+    if confirmation(world, pod) != Confirmation::Stopped && !held_up {
         return None;
     }
     let cause = cause(spec, record, pod, None);
     if record.started() || may_have_run(pod) {
-        return Some(ended_unseen(record, cause));
+        return Some(ended_unseen(record, pod, cause));
     }
     Some(never_started(record, cause, spec, pod))
 }
 
 /// Whether the container existed, or had an end that nobody saw.
 fn may_have_run(pod: &PodView) -> bool {
-    pod.container
+    let made = pod
+        .container
         .as_ref()
-        .is_some_and(|container: &ContainerView| {
-            container.has_id || matches!(container.state, RunState::Terminated { .. })
-        })
+        .is_some_and(|container| container.has_id);
+    made || pod.has_ended()
 }
 
-fn ended_unseen(record: &Record, cause: Option<Reason>) -> Verdict {
-    let ending = if record.started() {
+fn ended_unseen(record: &Record, pod: &PodView, cause: Option<Reason>) -> Verdict {
+    let ending = if record.started() || pod.started_at().is_some() {
         Ending::without_status(cause.unwrap_or(Reason::PodLost), Evidence::Inferred)
     } else {
         not_started(record, Some(cause.unwrap_or(Reason::PodLost)))
@@ -201,7 +209,7 @@ fn ended_unseen(record: &Record, cause: Option<Reason>) -> Verdict {
 fn never_started(record: &Record, cause: Option<Reason>, spec: &BoxSpec, pod: &PodView) -> Verdict {
     let timeout = cause == Some(Reason::Timeout);
     let message = if timeout {
-        let seconds = spec.active_deadline_seconds.unwrap_or_default();
+        let seconds = deadline(spec, record, pod).unwrap_or_default();
         format!(
             "activeDeadlineSeconds ({seconds}) passed before the command started{}",
             waits_for(pod)
@@ -321,66 +329,45 @@ fn pod_lost(record: &Record) -> Option<Verdict> {
 
 /// No pod was ever made, and none will be.
 fn without_pod(world: &World, spec: &BoxSpec, record: &Record) -> Option<Verdict> {
-    if record.status.run.is_some() || world.object.deleting() || spec.stopped == Some(true) {
+    if record.status.run.is_some() || world.object.deleting() {
         return None;
     }
-    let failed = |message: String| Verdict {
-        ending: Ending::without_status(Reason::StartFailed, Evidence::Derived),
+    let ended = |reason, evidence, message: String| Verdict {
+        ending: Ending::without_status(reason, evidence),
         ended_at: None,
         message,
     };
-    match world.refusal.as_ref()? {
-        Refusal::Invalid { message } => {
-            Some(failed(format!("the API server refused the pod: {message}")))
-        }
-        Refusal::Forbidden { message, .. } => {
-            let seconds = spec.start_deadline_seconds?;
-            let created = world.object.metadata.creation_timestamp.as_ref()?.0;
-            let over = world.now.duration_since(created).as_secs() >= seconds;
-            over.then(|| failed(format!(
-                "startDeadlineSeconds ({seconds}) passed before the command started; the API server \
-                 forbids the pod: {message}"
-            )))
-        }
-        Refusal::NamespaceTerminating => None,
+    if record.stop_requested() {
+        let message = "stopped on request before its pod was made".to_owned();
+        return Some(ended(Reason::Stopped, Evidence::Inferred, message));
     }
+    if spec.stopped == Some(true) {
+        return None;
+    }
+    if let Some(Refusal::Invalid { message }) = &world.refusal {
+        let message = format!("the API server refused the pod: {message}");
+        return Some(ended(Reason::StartFailed, Evidence::Derived, message));
+    }
+    let over = refused_until(spec, record).is_some_and(|due| world.now >= due);
+    over.then(|| {
+        let seconds = spec.start_deadline_seconds.unwrap_or_default();
+        let why = record.condition(condition::ACCEPTED);
+        let why = why.map(|known| known.message.as_str()).unwrap_or_default();
+        let message =
+            format!("startDeadlineSeconds ({seconds}) passed before the command started; {why}");
+        ended(Reason::StartFailed, Evidence::Derived, message)
+    })
 }
 
-/// What a not yet started pod waits for, for messages.
-pub(crate) fn waits_for(pod: &PodView) -> String {
-    match pod.container.as_ref().map(|container| &container.state) {
-        Some(RunState::Waiting {
-            reason: Some(reason),
-            message,
-        }) => match message {
-            Some(message) => format!("; {reason}: {message}"),
-            None => format!("; {reason}"),
-        },
-        _ => String::new(),
+/// When a Box ends whose pod cannot be made: counted from the time that this was first recorded,
+/// since a Box that was created stopped has not been asked to run before.
+pub(crate) fn refused_until(spec: &BoxSpec, record: &Record) -> Option<Timestamp> {
+    let seconds = SignedDuration::from_secs(spec.start_deadline_seconds?);
+    let refused = record
+        .condition(condition::ACCEPTED)
+        .filter(|known| known.status == "False")?;
+    if record.status.run.is_some() || record.ending.is_some() {
+        return None;
     }
-}
-
-/// One sentence about an ending with a wait status.
-fn describe(ending: &Ending, spec: &BoxSpec) -> String {
-    let how = match (ending.exit_code, ending.signal) {
-        (Some(code), _) => format!("the command exited with code {code}"),
-        (None, Some(signal)) => format!("the command was ended by signal {signal}"),
-        (None, None) => "the command ended".to_owned(),
-    };
-    match ending.reason {
-        Reason::Exit
-        | Reason::Signal
-        | Reason::StartFailed
-        | Reason::NodeLost
-        | Reason::PodLost => how,
-        Reason::OOM => "the kernel killed the command: out of memory".to_owned(),
-        Reason::Timeout => format!(
-            "the command ran past activeDeadlineSeconds ({})",
-            spec.active_deadline_seconds.unwrap_or_default()
-        ),
-        Reason::Stopped => format!("stopped on request: {how}"),
-        Reason::Evicted => format!("the pod was evicted: {how}"),
-        Reason::Preempted => format!("the pod was preempted: {how}"),
-        Reason::PodDeleted => format!("someone deleted the pod: {how}"),
-    }
+    refused.last_transition_time.0.checked_add(seconds).ok()
 }

@@ -8,13 +8,13 @@
 //! | question | file |
 //! |---|---|
 //! | what does the Box ask, and can this build read its record | `object.rs`, `record.rs` |
-//! | what does its pod say | `pod_view.rs` |
+//! | what does its pod say | `pod_view.rs`, `pod_reading.rs` |
 //! | did something end the command, and when did that reach it | `cause.rs` |
 //! | how did the box end | `ending.rs` |
 //! | is the stop confirmed | `confirm.rs` |
 //! | what must be read before deciding | `questions.rs` |
 //! | what is the one next write | `writes.rs` |
-//! | what is the next status | `status.rs`, `conditions.rs`, `history.rs` |
+//! | what is the next status | `status.rs`, `conditions.rs`, `history.rs`, `wording.rs` |
 //! | what pod does a spec give, and is the spec accepted | `manifest.rs`, `template.rs` |
 
 mod announce;
@@ -28,11 +28,13 @@ mod manifest;
 mod name;
 mod object;
 mod orphan;
+mod pod_reading;
 mod pod_view;
 mod questions;
 mod record;
 mod status;
 mod template;
+mod wording;
 mod world;
 mod writes;
 

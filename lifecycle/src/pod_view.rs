@@ -1,10 +1,8 @@
 //! What the rules see of a pod: a small projection of the object, so that a cache of it is small.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod, PodStatus};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
 /// A pod, reduced to what the rules ask.
@@ -210,6 +208,13 @@ impl PodView {
         }
     }
 
+    /// Whether the command has ended, by the kubelet's word.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let container = self.container.as_ref();
+        container.is_some_and(|container| matches!(container.state, RunState::Terminated { .. }))
+    }
+
     /// The resource version, for guarded writes.
     #[must_use]
     pub fn resource_version(&self) -> &str {
@@ -242,161 +247,4 @@ impl kube::Resource for PodView {
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.metadata
     }
-}
-
-impl From<Pod> for PodView {
-    fn from(pod: Pod) -> Self {
-        let spec = pod.spec.unwrap_or_default();
-        let status = pod.status.unwrap_or_default();
-        let any_running = statuses(&status).any(is_running);
-        let others_alive = spec.containers.iter().any(|container| {
-            container.name != boxes_crds::CONTAINER && !ended(&status, &container.name)
-        });
-        let sidecar = |name: &str| {
-            let mut inits = spec.init_containers.iter().flatten();
-            inits.any(|init| init.name == name && init.restart_policy.as_deref() == Some("Always"))
-        };
-        let init_failure = status
-            .init_container_statuses
-            .iter()
-            .flatten()
-            .filter(|init| !sidecar(&init.name))
-            .find_map(failure);
-        let container = command_container(&status);
-        let conditions = status.conditions.into_iter().flatten();
-        Self {
-            metadata: project(pod.metadata),
-            node: spec.node_name.filter(|node| !node.is_empty()),
-            deadline_seconds: spec.active_deadline_seconds,
-            phase: phase(status.phase.as_deref()),
-            any_running,
-            others_alive,
-            init_failure,
-            container,
-            conditions: conditions.map(condition).collect(),
-            start_time: status.start_time.map(|time| time.0),
-            reason: status.reason,
-            message: status.message,
-        }
-    }
-}
-
-/// Keeps of the metadata what the rules ask.
-fn project(full: ObjectMeta) -> ObjectMeta {
-    ObjectMeta {
-        name: full.name,
-        namespace: full.namespace,
-        uid: full.uid,
-        resource_version: full.resource_version,
-        creation_timestamp: full.creation_timestamp,
-        deletion_timestamp: full.deletion_timestamp,
-        deletion_grace_period_seconds: full.deletion_grace_period_seconds,
-        finalizers: full.finalizers,
-        owner_references: full.owner_references,
-        labels: full.labels.map(ours),
-        annotations: full.annotations.map(ours),
-        ..ObjectMeta::default()
-    }
-}
-
-fn ours(mut all: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    all.retain(|key, _| key.starts_with(boxes_crds::DOMAIN));
-    all
-}
-
-fn phase(word: Option<&str>) -> Phase {
-    match word {
-        None | Some("" | "Pending") => Phase::Pending,
-        Some("Running") => Phase::Running,
-        Some("Succeeded") => Phase::Succeeded,
-        Some("Failed") => Phase::Failed,
-        Some(_) => Phase::Unknown,
-    }
-}
-
-fn condition(full: k8s_openapi::api::core::v1::PodCondition) -> PodCondition {
-    PodCondition {
-        type_: full.type_,
-        is_true: full.status == "True",
-        reason: full.reason,
-        message: full.message,
-        since: full.last_transition_time.map(|time| time.0),
-    }
-}
-
-fn statuses(status: &PodStatus) -> impl Iterator<Item = &ContainerStatus> {
-    [
-        &status.container_statuses,
-        &status.init_container_statuses,
-        &status.ephemeral_container_statuses,
-    ]
-    .into_iter()
-    .flatten()
-    .flatten()
-}
-
-fn ended(status: &PodStatus, name: &str) -> bool {
-    let mut all = status.container_statuses.iter().flatten();
-    let found = all.find(|container| container.name == name);
-    let state = found.and_then(|container| container.state.as_ref());
-    state.is_some_and(|state| state.terminated.is_some())
-}
-
-fn is_running(container: &ContainerStatus) -> bool {
-    container
-        .state
-        .as_ref()
-        .is_some_and(|state| state.running.is_some())
-}
-
-/// Says how an init container failed. Not for a sidecar among them (one that restarts): it is
-/// stopped with the pod, which is no failure.
-fn failure(container: &ContainerStatus) -> Option<String> {
-    let ended = container.state.as_ref()?.terminated.as_ref()?;
-    (ended.exit_code != 0).then(|| {
-        let reason = ended.reason.as_deref().unwrap_or("Error");
-        let name = &container.name;
-        format!(
-            "init container {name} failed: {reason}, exit code {}",
-            ended.exit_code
-        )
-    })
-}
-
-fn command_container(status: &PodStatus) -> Option<ContainerView> {
-    let all = status.container_statuses.iter().flatten();
-    let found = all
-        .into_iter()
-        .find(|container| container.name == boxes_crds::CONTAINER)?;
-    Some(ContainerView {
-        has_id: found.container_id.as_ref().is_some_and(|id| !id.is_empty()),
-        state: run_state(found.state.clone().unwrap_or_default()),
-    })
-}
-
-fn run_state(state: ContainerState) -> RunState {
-    if let Some(ended) = state.terminated {
-        return RunState::Terminated {
-            code: ended.exit_code,
-            reason: ended.reason,
-            message: ended.message,
-            started: ended.started_at.as_ref().and_then(meaningful),
-            finished: ended.finished_at.as_ref().and_then(meaningful),
-        };
-    }
-    if let Some(running) = state.running {
-        return RunState::Running {
-            since: running.started_at.as_ref().and_then(meaningful),
-        };
-    }
-    let waiting = state.waiting.unwrap_or_default();
-    RunState::Waiting {
-        reason: waiting.reason,
-        message: waiting.message,
-    }
-}
-
-/// A container that could not start is reported as started at the Unix epoch.
-fn meaningful(time: &Time) -> Option<Timestamp> {
-    (time.0 > Timestamp::UNIX_EPOCH).then_some(time.0)
 }

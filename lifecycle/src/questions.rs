@@ -1,15 +1,16 @@
 //! What must still be looked up before a decision may be made. Reads cost the API server; these
 //! rules say which ones honesty needs.
 
-use boxes_crds::condition;
+use boxes_crds::{BoxSpec, condition};
 
 use crate::conditions::POD_NAME_TAKEN;
 use crate::confirm::{confirmation, missing};
 use crate::decide::waits_for_kubelet;
+use crate::ending::refused_until;
 use crate::pod_view::PodView;
 use crate::record::Record;
-use crate::status::intended_stop;
-use crate::world::{Seen, World};
+use crate::status::{intended_stop, stopped_before_its_pod};
+use crate::world::{Refusal, Seen, World};
 
 /// Whether the pod must be read live, given what the cache holds: where its absence would mean
 /// something, where something is being deleted, and before a stop is recorded, since the command
@@ -27,7 +28,9 @@ pub fn needs_live_pod(cached: &World) -> bool {
         return false;
     }
     match &cached.pod {
-        Seen::NotSeen | Seen::Foreign => may_exist_unseen(cached, record),
+        Seen::NotSeen | Seen::Foreign => {
+            may_exist_unseen(cached, record) || ends_without_pod(cached, spec, record)
+        }
         Seen::Ours(_) => intended_stop(cached, spec, record).is_some(),
         Seen::Absent => false,
     }
@@ -38,8 +41,16 @@ fn may_exist_unseen(cached: &World, record: &Record) -> bool {
     let taken = record
         .condition(condition::ACCEPTED)
         .is_some_and(|accepted| accepted.reason == POD_NAME_TAKEN);
-    let recorded = record.status.run.is_some() || record.ending.is_some();
+    let recorded =
+        record.status.run.is_some() || record.ending.is_some() || record.stop_requested();
     recorded || taken || cached.name_collided || cached.pod == Seen::Foreign
+}
+
+/// Whether the box would end because it cannot have a pod: it must then have none.
+fn ends_without_pod(cached: &World, spec: &BoxSpec, record: &Record) -> bool {
+    let invalid = matches!(cached.refusal, Some(Refusal::Invalid { .. }));
+    let late = refused_until(spec, record).is_some_and(|due| cached.now >= due);
+    invalid || late || stopped_before_its_pod(cached, spec, record)
 }
 
 /// Whether a person's confirmation names this Box's pod.
@@ -55,7 +66,8 @@ pub fn needs_node(world: &World) -> Option<&str> {
     let pod = world.pod.ours()?;
     let awaited = match world.readable() {
         Some((_, record)) => waits_for_kubelet(world, record, pod),
-        None => false,
+        // Its namespace may be being deleted, and it must then not wait for a node that is gone.
+        None => pod.deleting(),
     };
     let node = pod.node.as_deref()?;
     (awaited && !confirmation(world, pod).is_stopped()).then_some(node)

@@ -131,7 +131,11 @@ fn ending(
     let refuse = |what: String| Err(Unreadable(what));
     let ended = state.is_some_and(State::is_final);
     let Some(reason) = reason else {
-        let parts = [status.exit_code.is_some(), status.signal.is_some(), evidence.is_some()];
+        let parts = [
+            status.exit_code.is_some(),
+            status.signal.is_some(),
+            evidence.is_some(),
+        ];
         return if ended || parts.contains(&true) {
             refuse("status has an ending without a reason".to_owned())
         } else {

@@ -8,10 +8,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use crate::conditions;
-use crate::ending::{Verdict, verdict, waits_for};
+use crate::ending::{Verdict, verdict};
 use crate::history::{data, note};
 use crate::pod_view::{PodView, RunState};
 use crate::record::Record;
+use crate::wording::waits_for;
 use crate::world::{Refusal, Seen, World};
 
 /// How long a box stays in `Pending` or `Materializing` before that is written: a state that is
@@ -165,15 +166,33 @@ fn go_on(status: &mut BoxStatus, world: &World, spec: &BoxSpec, record: &Record)
     }
     let state = progress(world.pod.ours(), status, record);
     status.state = Some(state.to_string());
-    status.message = message(world, spec, state);
+    status.message = message(world, spec, record, state);
 }
 
-/// What asks for a stop that is not recorded yet. A Box without a pod needs none: it is not started.
+/// What asks for a stop that is not recorded yet. What was created stopped, or has ended already,
+/// is not stopped.
 pub(crate) fn intended_stop(world: &World, spec: &BoxSpec, record: &Record) -> Option<StopCause> {
-    let pod = world.pod.ours()?;
     if record.stop_requested() || record.ending.is_some() {
         return None;
     }
+    match &world.pod {
+        Seen::Ours(pod) if pod.phase.is_terminal() => None,
+        Seen::Ours(pod) => stop_of_pod(world, spec, record, pod),
+        Seen::Absent | Seen::Foreign => {
+            let asked = stopped_before_its_pod(world, spec, record);
+            asked.then_some(StopCause::Spec)
+        }
+        Seen::NotSeen => None,
+    }
+}
+
+/// Whether a box was asked to run and then, before it had a pod, asked not to.
+pub(crate) fn stopped_before_its_pod(world: &World, spec: &BoxSpec, record: &Record) -> bool {
+    let waiting = record.status.run.is_none() && !world.object.deleting();
+    waiting && spec.stopped == Some(true) && conditions::asked_to_run(record)
+}
+
+fn stop_of_pod(world: &World, spec: &BoxSpec, record: &Record, pod: &PodView) -> Option<StopCause> {
     if world.object.deleting() {
         return Some(StopCause::Delete);
     }
@@ -189,7 +208,7 @@ pub(crate) fn intended_stop(world: &World, spec: &BoxSpec, record: &Record) -> O
 /// that was created stopped has not been asked to run before.
 pub(crate) fn start_deadline(spec: &BoxSpec, record: &Record, pod: &PodView) -> Option<Timestamp> {
     let seconds = spec.start_deadline_seconds?;
-    if record.started() || pod.started_at().is_some() {
+    if record.started() || pod.started_at().is_some() || pod.phase.is_terminal() {
         return None;
     }
     let created = pod.metadata.creation_timestamp.as_ref()?.0;
@@ -216,19 +235,28 @@ fn progress(pod: Option<&PodView>, status: &BoxStatus, record: &Record) -> State
     }
 }
 
+/// What every container waits for on its way; not worth a write each time it changes.
+const ORDINARY: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+
 /// One sentence about a box that has not ended.
-fn message(world: &World, spec: &BoxSpec, state: State) -> Option<String> {
+fn message(world: &World, spec: &BoxSpec, record: &Record, state: State) -> Option<String> {
     match (&world.pod, state) {
         (Seen::Ours(pod), State::Pending) => pod
             .condition("PodScheduled")
             .filter(|known| !known.is_true)
             .and_then(|known| known.message.clone()),
         (Seen::Ours(pod), State::Materializing) => {
-            Some(waits_for(pod).trim_start_matches("; ").to_owned()).filter(|text| !text.is_empty())
+            Some(waits_for(pod).trim_start_matches("; ").to_owned())
+                .filter(|text| !text.is_empty() && !ORDINARY.contains(&text.as_str()))
         }
         (Seen::Ours(_), State::Running | State::Stopped | State::Exited) => None,
         (Seen::Foreign, _) => {
             Some("another's pod has the name that this box's pod needs".to_owned())
+        }
+        (Seen::NotSeen | Seen::Absent, _)
+            if record.status.run.is_some() || conditions::still_forbidden(world, record) =>
+        {
+            record.status.message.clone()
         }
         (Seen::NotSeen | Seen::Absent, _) if spec.stopped == Some(true) => {
             Some("created stopped: waiting for spec.stopped to be set to false".to_owned())
@@ -302,6 +330,7 @@ fn settles_in(world: &World, status: &BoxStatus) -> Option<SignedDuration> {
         }
         State::Running | State::Stopped | State::Exited => return None,
     };
-    let wait = SETTLED - world.now.duration_since(since);
+    // The clock of the API server may be ahead of ours.
+    let wait = (SETTLED - world.now.duration_since(since)).min(SETTLED);
     wait.is_positive().then_some(wait)
 }

@@ -5,8 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::confirm::{Confirmation, confirmation};
+use crate::ending::verdict;
 use crate::manifest::pod_for;
-use crate::pod_view::{PodView, RunState};
+use crate::pod_view::PodView;
 use crate::record::Record;
 use crate::world::{Refusal, Seen, World};
 
@@ -84,7 +85,7 @@ pub(crate) fn next(world: &World, spec: &BoxSpec, record: &Record) -> Option<Wri
 
 /// Hold the record, then make the pod.
 fn start(world: &World, spec: &BoxSpec, record: &Record) -> Option<Write> {
-    if !may_start(world, spec, record) {
+    if !wants_pod(world, spec, record) || !may_ask(world) || verdict(world).is_some() {
         return None;
     }
     let pod = pod_for(&world.object, spec).ok()?;
@@ -94,30 +95,36 @@ fn start(world: &World, spec: &BoxSpec, record: &Record) -> Option<Write> {
     Some(Write::CreatePod(Box::new(pod)))
 }
 
-fn may_start(world: &World, spec: &BoxSpec, record: &Record) -> bool {
+/// Whether the Box asks for a pod that it never had.
+pub(crate) fn wants_pod(world: &World, spec: &BoxSpec, record: &Record) -> bool {
     let never_ran =
         record.status.run.is_none() && record.ending.is_none() && !record.stop_requested();
     let asked = spec.stopped != Some(true) && !world.object.deleting();
-    let possible = match &world.refusal {
-        None => true,
-        Some(Refusal::Forbidden { retry_at, .. }) => world.now >= *retry_at,
-        Some(Refusal::Invalid { .. } | Refusal::NamespaceTerminating) => false,
-    };
     let room = match world.pod {
         Seen::NotSeen | Seen::Absent => true,
         Seen::Ours(_) | Seen::Foreign => false,
     };
-    never_ran && asked && possible && room && !world.namespace_terminating
+    never_ran && asked && room && !world.namespace_terminating
+}
+
+/// Whether the API server may be asked for the pod, after what it last answered.
+fn may_ask(world: &World) -> bool {
+    match &world.refusal {
+        None => true,
+        Some(Refusal::Forbidden { retry_at, .. }) => world.now >= *retry_at,
+        Some(Refusal::Invalid { .. } | Refusal::NamespaceTerminating) => false,
+    }
 }
 
 /// Ask the pod to stop, without deleting it where that is possible: on a recorded stop, and after a
 /// recorded ending for what still runs beside the command.
 fn stop(world: &World, _: &BoxSpec, record: &Record) -> Option<Write> {
     let pod = world.pod.ours()?;
-    // An ended command's pod ends by itself unless another container holds it up.
+    // An ended command's pod ends by itself unless another container holds it up. When that end is
+    // not recorded yet, the command ended by itself.
     let wanted = match record.ending {
-        Some(_) => pod.others_alive || !has_ended(pod),
-        None => record.stop_requested() && !has_ended(pod),
+        Some(_) => pod.others_alive || !pod.has_ended(),
+        None => record.stop_requested() && !pod.has_ended(),
     };
     if !wanted || pod.deleting() || pod.phase.is_terminal() {
         return None;
@@ -151,23 +158,19 @@ fn stop(world: &World, _: &BoxSpec, record: &Record) -> Option<Write> {
     })
 }
 
-/// Whether the command has ended: when that is not recorded yet, it ended by itself.
-fn has_ended(pod: &PodView) -> bool {
-    pod.container
-        .as_ref()
-        .is_some_and(|container| matches!(container.state, RunState::Terminated { .. }))
-}
-
 /// A deadline that the user lowered reaches the pod.
 fn follow_deadline(world: &World, spec: &BoxSpec, record: &Record) -> Option<Write> {
     let pod = world.pod.ours()?;
     let seconds = spec.active_deadline_seconds?;
     let lower = pod.deadline_seconds.is_none_or(|current| seconds < current);
-    let runs = record.ending.is_none() && !pod.deleting() && !pod.phase.is_terminal();
-    (lower && runs && !world.deadline_refused).then(|| Write::LowerDeadline {
-        uid: pod.uid().to_owned(),
-        resource_version: pod.resource_version().to_owned(),
-        seconds,
+    // Of a command that has ended it would only make that end look like the deadline's.
+    let runs = !pod.has_ended() && !pod.deleting() && !pod.phase.is_terminal();
+    (lower && runs && record.ending.is_none() && !world.deadline_refused).then(|| {
+        Write::LowerDeadline {
+            uid: pod.uid().to_owned(),
+            resource_version: pod.resource_version().to_owned(),
+            seconds,
+        }
     })
 }
 

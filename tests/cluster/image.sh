@@ -7,11 +7,14 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 folder=target/image
 stamp=$folder/boxes.id
 
+# Without link-time optimisation, which is for what is published (see the Dockerfile): with it, each
+# change takes four minutes instead of half a minute, for a binary that is 6 % smaller.
 build_binary() {
     local host
     host=$(rustc -vV | sed -n 's/^host: //p')
     say "building the controller, static, for $host"
-    RUSTFLAGS='-C target-feature=+crt-static' \
+    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+        RUSTFLAGS='-C target-feature=+crt-static' \
         cargo build --release --locked --target "$host" --package boxes-controller
     install -D "${CARGO_TARGET_DIR:-target}/$host/release/boxes-controller" "$folder/boxes-controller"
 }

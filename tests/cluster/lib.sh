@@ -16,6 +16,9 @@ die() { say "error: $*"; exit 1; }
 docker_works() { command -v docker >/dev/null && timeout 10 docker info >/dev/null 2>&1; }
 uses_kind() { command -v kind >/dev/null && docker_works; }
 
+# Installs what a cluster of our own needs; nothing for somebody else's.
+prepare_machine() { [ -n "${KUBECONFIG:-}" ] || uses_kind || tests/cluster/setup.sh; }
+
 # The cluster's command, built when its sources are newer.
 cluster() { cargo run --quiet --locked --package boxes-tests --bin boxes-cluster -- "$@"; }
 
@@ -70,10 +73,11 @@ install_chart() {
     "$kubectl" apply --server-side --force-conflicts -f crds/boxes.yaml >&2
     "$helm" upgrade --install boxes charts/boxes --namespace boxes-system --create-namespace \
         --set image.tag="${IMAGE##*:}" --set-string 'podAnnotations.boxes\.run/build'="$id" \
-        --wait --timeout 3m >/dev/null || install_failed "$kubectl"
+        --wait --timeout 3m >target/helm.log 2>&1 || install_failed "$kubectl"
 }
 
 install_failed() {
+    cat target/helm.log >&2
     say "the controller did not become ready:"
     "$1" --namespace boxes-system get pods -o wide >&2 || true
     "$1" --namespace boxes-system describe pods >&2 || true

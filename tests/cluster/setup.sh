@@ -40,7 +40,9 @@ missing() {
 
 languages() {
     local missing=()
-    command -v go >/dev/null || missing+=("Go 1.26 or newer (https://go.dev/dl)")
+    # An older Go does not fetch the newer one that the module files ask for.
+    [[ $(go env GOVERSION 2>/dev/null) =~ ^go1\.([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -ge 21 ] ||
+        missing+=("Go 1.26 or newer (https://go.dev/dl)")
     command -v cargo >/dev/null || missing+=("Rust (https://rustup.rs)")
     [ ${#missing[@]} -eq 0 ] || { say "error: missing: ${missing[*]}"; exit 1; }
 }

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # The tests that need more than cargo: those of the chart, then the end-to-end suite.
 #
-# On the cluster that $KUBECONFIG names, with what is installed there; else on one that this starts,
-# installs the controller in, and removes again unless it was running before. KEEP=1 keeps it.
+# On somebody's cluster that $KUBECONFIG names, with what is installed there; else on one that this
+# starts, installs the controller in, and removes again unless it was running before. KEEP=1 keeps it.
 # shellcheck source=tests/cluster/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 own_cluster() {
-    uses_kind || tests/cluster/setup.sh
     if ! cluster_runs && [ -z "${KEEP:-}" ]; then
         # Quietly, so that the last words are those of the tests.
         trap 'tests/cluster/down.sh --quiet' EXIT
@@ -20,11 +19,12 @@ own_cluster() {
     install_chart
 }
 
+prepare_machine
 HELM=$(tool helm)
 KUBECTL=$(tool kubectl)
 export HELM KUBECTL
 cargo test --locked --package boxes-tests --test chart
-if [ -n "${KUBECONFIG:-}" ]; then
+if [ -n "${KUBECONFIG:-}" ] && [ "$KUBECONFIG" != "$(kubeconfig)" ]; then
     say "end-to-end tests on the cluster of KUBECONFIG=$KUBECONFIG, as it is"
 else
     own_cluster

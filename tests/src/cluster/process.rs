@@ -147,31 +147,23 @@ fn last_lines(text: &str, count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
-/// Ends all that was started and waits until it is gone.
+/// Ends every program of this cluster and waits until it is gone.
 ///
+/// Found by their command lines, so that one whose record was never written, or is lost, ends too.
 /// Without a grace period: what these programs would save is deleted next.
 pub(crate) async fn kill_all(layout: &Layout) -> Result<()> {
-    let socket = layout.containerd_socket().display().to_string();
+    let ours = Ours::new(layout);
     until(
         "the cluster's programs to end",
         Duration::from_secs(20),
         async || {
-            let mut alive: Vec<(String, i32)> = records(layout)
-                .into_iter()
-                .filter(|(_, record)| record.is_running())
-                .map(|(name, record)| (name, record.pid))
-                .collect();
-            alive.extend(
-                shims(&socket)
-                    .into_iter()
-                    .map(|pid| ("containerd-shim".to_owned(), pid)),
-            );
-            for (_, pid) in &alive {
+            let alive = ours.processes();
+            for (pid, _) in &alive {
                 kill(*pid);
             }
             Ok(match alive.first() {
                 None => Seen::Ready(()),
-                Some((name, pid)) => Seen::NotYet(format!("{name} as process {pid}")),
+                Some((pid, program)) => Seen::NotYet(format!("{program} as process {pid}")),
             })
         },
     )
@@ -185,26 +177,59 @@ pub(crate) fn kill(pid: i32) {
     }
 }
 
-/// The shims that serve the containerd at `socket`.
-fn shims(socket: &str) -> Vec<i32> {
-    fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|pid| {
-            let seen = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            is_shim_of(&seen, socket)
-        })
-        .collect()
+/// What a cluster starts, with the file names of the programs.
+const PROGRAMS: [&str; 8] = [
+    "boxes-cluster",
+    "containerd",
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-proxy",
+    "kube-scheduler",
+    "kubelet",
+];
+
+/// How to tell this cluster's programs from all others.
+struct Ours {
+    /// The state folder, with a slash at its end: each program has a file below it as an argument.
+    root: String,
+    /// containerd's socket, which each shim has as an argument.
+    socket: String,
 }
 
-fn is_shim_of(command_line: &[u8], socket: &str) -> bool {
-    let text = String::from_utf8_lossy(command_line);
-    let mut words = text.split('\0');
-    let shim = words
-        .next()
-        .is_some_and(|program| program.contains("containerd-shim"));
-    shim && words.any(|word| word == socket)
+impl Ours {
+    fn new(layout: &Layout) -> Self {
+        let root = format!("{}/", layout.root().display());
+        Self {
+            root,
+            socket: layout.containerd_socket().display().to_string(),
+        }
+    }
+
+    /// The numbers and names of those that run.
+    fn processes(&self) -> Vec<(i32, String)> {
+        fs::read_dir("/proc")
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter_map(|pid| {
+                let seen = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+                Some((pid, self.program(&seen)?))
+            })
+            .collect()
+    }
+
+    /// The name of the program if the command line is one of ours.
+    fn program(&self, command_line: &[u8]) -> Option<String> {
+        let text = String::from_utf8_lossy(command_line);
+        let mut words = text.split('\0');
+        let program = Path::new(words.next()?).file_name()?.to_str()?.to_owned();
+        let ours = match program.as_str() {
+            "containerd-shim-runc-v2" => words.any(|word| word == self.socket),
+            name => PROGRAMS.contains(&name) && words.any(|word| word.contains(&self.root)),
+        };
+        ours.then_some(program)
+    }
 }
 
 #[cfg(test)]
@@ -262,11 +287,33 @@ mod tests {
     }
 
     #[test]
-    fn only_shims_of_our_socket_are_ours() {
-        let shim = b"/x/containerd-shim-runc-v2\0-namespace\0k8s.io\0-address\0/run/a.sock\0";
-        assert!(is_shim_of(shim, "/run/a.sock"));
-        assert!(!is_shim_of(shim, "/run/b.sock"));
-        assert!(!is_shim_of(b"/bin/cat\0/run/a.sock\0", "/run/a.sock"));
+    fn only_this_clusters_programs_are_ours() {
+        let ours = Ours {
+            root: "/s/a/".into(),
+            socket: "/run/a.sock".into(),
+        };
+        for (line, expected) in [
+            ("/x/etcd\0--data-dir=/s/a/etcd\0", Some("etcd")),
+            ("/x/etcd\0--data-dir=/s/ab/etcd\0", None),
+            (
+                "/x/boxes-cluster\0registry\0/s/a/registry\0",
+                Some("boxes-cluster"),
+            ),
+            ("/x/boxes-cluster\0up\0", None),
+            ("/usr/bin/less\0/s/a/log/etcd.log\0", None),
+            (
+                "/x/containerd-shim-runc-v2\0-address\0/run/a.sock\0",
+                Some("containerd-shim-runc-v2"),
+            ),
+            ("/x/containerd-shim-runc-v2\0-address\0/run/b.sock\0", None),
+            ("", None),
+        ] {
+            assert_eq!(
+                ours.program(line.as_bytes()).as_deref(),
+                expected,
+                "{line:?}"
+            );
+        }
     }
 
     #[test]

@@ -57,9 +57,9 @@ async fn trouble(client: Client) -> Option<String> {
             "the cluster of KUBECONFIG={file} does not answer within {} s. {ADVICE}",
             FIRST_ANSWER.as_secs()
         )),
-        Ok(Err(error)) => {
-            Some(format!("the cluster of KUBECONFIG={file} does not answer: {error}. {ADVICE}"))
-        }
+        Ok(Err(error)) => Some(format!(
+            "the cluster of KUBECONFIG={file} does not answer: {error}. {ADVICE}"
+        )),
         Ok(Ok(None)) => Some(format!(
             "Boxes is not installed in the cluster of KUBECONFIG={file}: there is no deployment \
              {DEPLOYMENT} in namespace {NAMESPACE}. {ADVICE}"

@@ -16,7 +16,9 @@ impl LiveBox {
     /// As the API server says.
     pub async fn try_change(&self, spec: Value) -> kube::Result<BoxObject> {
         let patch = Patch::Merge(json!({"spec": spec}));
-        self.boxes.patch(self.name(), &PatchParams::default(), &patch).await
+        self.boxes
+            .patch(self.name(), &PatchParams::default(), &patch)
+            .await
     }
 
     /// Changes the spec by a merge patch.
@@ -26,6 +28,21 @@ impl LiveBox {
     pub async fn change(&self, spec: Value) -> Result<BoxObject> {
         let changed = self.try_change(spec.clone()).await;
         changed.with_context(|| format!("cannot change box {} by {spec}", self.name()))
+    }
+
+    /// Sets an annotation of the Box.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn annotate(&self, key: &str, value: &str) -> Result<()> {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
+        let patched = self
+            .boxes
+            .patch(self.name(), &PatchParams::default(), &patch)
+            .await;
+        patched
+            .with_context(|| format!("cannot annotate box {}", self.name()))
+            .map(drop)
     }
 
     /// Asks for a stop.
@@ -41,8 +58,13 @@ impl LiveBox {
     /// # Errors
     /// When the API server refuses it.
     pub async fn delete(&self) -> Result<()> {
-        let deleted = self.boxes.delete(self.name(), &DeleteParams::default()).await;
-        deleted.with_context(|| format!("cannot delete box {}", self.name())).map(drop)
+        let deleted = self
+            .boxes
+            .delete(self.name(), &DeleteParams::default())
+            .await;
+        deleted
+            .with_context(|| format!("cannot delete box {}", self.name()))
+            .map(drop)
     }
 
     /// Deletes its pod, as a person would.
@@ -50,8 +72,13 @@ impl LiveBox {
     /// # Errors
     /// When the API server refuses it.
     pub async fn delete_pod(&self, pod: &Pod) -> Result<()> {
-        let deleted = self.pods.delete(&pod.name_any(), &DeleteParams::default()).await;
-        deleted.with_context(|| format!("cannot delete pod {}", pod.name_any())).map(drop)
+        let deleted = self
+            .pods
+            .delete(&pod.name_any(), &DeleteParams::default())
+            .await;
+        deleted
+            .with_context(|| format!("cannot delete pod {}", pod.name_any()))
+            .map(drop)
     }
 
     /// Evicts its pod through the eviction API, as a drain does.
@@ -59,7 +86,12 @@ impl LiveBox {
     /// # Errors
     /// When the API server refuses it.
     pub async fn evict_pod(&self, pod: &Pod) -> Result<()> {
-        let evicted = self.pods.evict(&pod.name_any(), &EvictParams::default()).await;
-        evicted.with_context(|| format!("cannot evict pod {}", pod.name_any())).map(drop)
+        let evicted = self
+            .pods
+            .evict(&pod.name_any(), &EvictParams::default())
+            .await;
+        evicted
+            .with_context(|| format!("cannot evict pod {}", pod.name_any()))
+            .map(drop)
     }
 }

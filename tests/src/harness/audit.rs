@@ -31,7 +31,10 @@ impl Request {
     /// Whether it asked for a change.
     #[must_use]
     pub fn is_write(&self) -> bool {
-        matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
+        matches!(
+            self.verb.as_str(),
+            "create" | "update" | "patch" | "delete" | "deletecollection"
+        )
     }
 
     /// Whether it was about a Box or a pod, and not an Event or a Lease.
@@ -106,7 +109,12 @@ fn parse(line: &str, namespace: &str) -> Option<Request> {
         sub => format!("{}/{sub}", object.resource),
     };
     let code = line.response_status.map_or(0, |status| status.code);
-    (ours && answered).then_some(Request { verb: line.verb, resource, name: object.name, code })
+    (ours && answered).then_some(Request {
+        verb: line.verb,
+        resource,
+        name: object.name,
+        code,
+    })
 }
 
 #[cfg(test)]
@@ -121,14 +129,23 @@ mod tests {
     #[test]
     fn a_line_is_read() {
         let request = parse(LINE, "n").unwrap();
-        assert_eq!((request.resource.as_str(), request.code), ("boxes/status", 200));
+        assert_eq!(
+            (request.resource.as_str(), request.code),
+            ("boxes/status", 200)
+        );
         assert!(request.is_write() && request.is_about_boxes_or_pods());
     }
 
     #[test]
     fn others_and_other_namespaces_are_left_out() {
         assert_eq!(parse(LINE, "m"), None);
-        assert_eq!(parse(&LINE.replace("boxes-controller", "someone"), "n"), None);
-        assert_eq!(parse(&LINE.replace("ResponseComplete", "ResponseStarted"), "n"), None);
+        assert_eq!(
+            parse(&LINE.replace("boxes-controller", "someone"), "n"),
+            None
+        );
+        assert_eq!(
+            parse(&LINE.replace("ResponseComplete", "ResponseStarted"), "n"),
+            None
+        );
     }
 }

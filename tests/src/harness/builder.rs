@@ -23,7 +23,10 @@ pub struct BoxBuilder {
 pub fn a_box(name: impl Into<String>) -> BoxBuilder {
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), Value::String(name.into()));
-    let builder = BoxBuilder { metadata, spec: Map::new() };
+    let builder = BoxBuilder {
+        metadata,
+        spec: Map::new(),
+    };
     builder.image(BUSYBOX)
 }
 
@@ -94,7 +97,7 @@ impl BoxBuilder {
 
     /// `spec.template.spec`.
     #[must_use]
-    pub fn pod_template(self, partial: Value) -> Self {
+    pub fn pod_template(self, partial: &Value) -> Self {
         self.template(json!({"spec": partial}))
     }
 
@@ -118,7 +121,10 @@ impl BoxBuilder {
     /// The name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.metadata.get("name").and_then(Value::as_str).unwrap_or_default()
+        self.metadata
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     /// The manifest, as a user would write it.
@@ -138,7 +144,10 @@ impl BoxBuilder {
     /// When the API server refuses it.
     pub async fn create(self, world: &World) -> Result<LiveBox> {
         let name = self.name().to_owned();
-        let made = self.try_create(world).await.with_context(|| format!("cannot make box {name}"))?;
+        let made = self
+            .try_create(world)
+            .await
+            .with_context(|| format!("cannot make box {name}"))?;
         Ok(LiveBox::new(world, &made))
     }
 
@@ -149,8 +158,12 @@ impl BoxBuilder {
     pub async fn try_create(self, world: &World) -> kube::Result<BoxObject> {
         let object: DynamicObject =
             serde_json::from_value(self.manifest()).map_err(kube::Error::SerdeError)?;
-        let made = world.dynamic_boxes().create(&PostParams::default(), &object).await?;
-        made.try_parse().map_err(|error| kube::Error::Service(Box::new(error)))
+        let made = world
+            .dynamic_boxes()
+            .create(&PostParams::default(), &object)
+            .await?;
+        made.try_parse()
+            .map_err(|error| kube::Error::Service(Box::new(error)))
     }
 }
 
@@ -160,7 +173,10 @@ mod tests {
 
     #[test]
     fn a_manifest_says_what_was_asked_and_nothing_else() {
-        let manifest = a_box("it").runs(["true"]).active_deadline_seconds(3).manifest();
+        let manifest = a_box("it")
+            .runs(["true"])
+            .active_deadline_seconds(3)
+            .manifest();
         assert_eq!(
             manifest["spec"],
             json!({"image": "busybox", "command": ["true"], "activeDeadlineSeconds": 3})
@@ -179,10 +195,15 @@ mod tests {
     fn every_field_of_the_spec_can_be_set() {
         let crd = serde_json::to_value(boxes_crds::crd()).unwrap();
         let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-        let fields = schema["properties"]["spec"]["properties"].as_object().unwrap();
+        let fields = schema["properties"]["spec"]["properties"]
+            .as_object()
+            .unwrap();
         let source = include_str!("builder.rs");
         for field in fields.keys() {
-            assert!(source.contains(&format!("=> \"{field}\",")), "no method for {field}");
+            assert!(
+                source.contains(&format!("=> \"{field}\",")),
+                "no method for {field}"
+            );
         }
     }
 }

@@ -47,7 +47,10 @@ impl Controller {
     /// # Errors
     /// When they cannot be listed.
     pub async fn list_pods(&self) -> Result<Vec<Pod>> {
-        let list = self.pods().list(&ListParams::default().labels(LABELS)).await;
+        let list = self
+            .pods()
+            .list(&ListParams::default().labels(LABELS))
+            .await;
         Ok(list.context("cannot list the controller's pods")?.items)
     }
 
@@ -56,8 +59,10 @@ impl Controller {
     /// # Errors
     /// When none becomes ready.
     pub async fn ready_pod(&self) -> Result<Pod> {
-        first(&self.pods(), LABELS, "a ready controller", |pod| is_ready(pod).then(|| pod.clone()))
-            .await
+        first(&self.pods(), LABELS, "a ready controller", |pod| {
+            is_ready(pod).then(|| pod.clone())
+        })
+        .await
     }
 
     /// What it logged since then: the lines of all of its pods.
@@ -65,7 +70,10 @@ impl Controller {
     /// # Errors
     /// When a log cannot be read.
     pub async fn log_since(&self, since: Timestamp) -> Result<String> {
-        let params = LogParams { since_time: Some(since), ..LogParams::default() };
+        let params = LogParams {
+            since_time: Some(since),
+            ..LogParams::default()
+        };
         let mut text = String::new();
         for pod in self.list_pods().await? {
             let log = self.pods().logs(&pod.name_any(), &params).await;
@@ -102,7 +110,9 @@ impl Controller {
         let old = self.list_pods().await?;
         ensure!(!old.is_empty(), "there is no controller to restart");
         for pod in &old {
-            self.pods().delete(&pod.name_any(), &DeleteParams::default()).await?;
+            self.pods()
+                .delete(&pod.name_any(), &DeleteParams::default())
+                .await?;
         }
         self.wait_for_the_end_of(&old).await?;
         self.ready_pod().await.map(drop)
@@ -157,7 +167,10 @@ impl MetaUid for Pod {
 
 /// Ready, and not on its way out.
 fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let conditions = pod
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
     let mut ready = conditions.filter(|it| it.type_ == "Ready" && it.status == "True");
     pod.metadata.deletion_timestamp.is_none() && ready.next().is_some()
 }
@@ -166,5 +179,8 @@ fn is_ready(pod: &Pod) -> bool {
 pub(super) fn is_available(deployment: &Deployment) -> bool {
     let status = deployment.status.as_ref();
     let current = status.and_then(|it| it.observed_generation) >= deployment.metadata.generation;
-    current && status.and_then(|it| it.available_replicas).is_some_and(|count| count > 0)
+    current
+        && status
+            .and_then(|it| it.available_replicas)
+            .is_some_and(|count| count > 0)
 }

@@ -24,15 +24,27 @@ pub(super) fn yaml<K: Serialize>(object: &K) -> String {
 /// Everything that helps to understand what happened in a test's namespace.
 pub(super) async fn dump(world: &World) -> String {
     let mut text = String::new();
-    section(&mut text, "boxes", &objects::<BoxObject>(&world.boxes()).await);
+    section(
+        &mut text,
+        "boxes",
+        &objects::<BoxObject>(&world.boxes()).await,
+    );
     section(&mut text, "pods", &objects::<Pod>(&world.pods()).await);
     section(&mut text, "events", &events(world).await);
-    section(&mut text, "the controller's log about this namespace", &log(world).await);
+    section(
+        &mut text,
+        "the controller's log about this namespace",
+        &log(world).await,
+    );
     text
 }
 
 fn section(text: &mut String, title: &str, content: &str) {
-    let content = if content.trim().is_empty() { "(none)" } else { content.trim_end() };
+    let content = if content.trim().is_empty() {
+        "(none)"
+    } else {
+        content.trim_end()
+    };
     // Writing to a String cannot fail.
     let _ = write!(text, "\n--- {title}\n{content}\n");
 }
@@ -42,7 +54,12 @@ where
     K: Resource + Clone + Debug + Serialize + DeserializeOwned,
 {
     match api.list(&ListParams::default()).await {
-        Ok(list) => list.items.iter().map(yaml).collect::<Vec<_>>().join("---\n"),
+        Ok(list) => list
+            .items
+            .iter()
+            .map(yaml)
+            .collect::<Vec<_>>()
+            .join("---\n"),
         Err(error) => format!("cannot be listed: {error}"),
     }
 }
@@ -59,7 +76,10 @@ fn line(event: &Event) -> String {
     let regarding = event.regarding.as_ref();
     let kind = regarding.and_then(|it| it.kind.as_deref()).unwrap_or("?");
     let name = regarding.and_then(|it| it.name.as_deref()).unwrap_or("?");
-    let at = event.creation_timestamp().map(|time| time.0.to_string()).unwrap_or_default();
+    let at = event
+        .creation_timestamp()
+        .map(|time| time.0.to_string())
+        .unwrap_or_default();
     let reason = event.reason.as_deref().unwrap_or("?");
     let note = event.note.as_deref().unwrap_or_default();
     format!("{at} {kind}/{name} {reason}: {note}\n")
@@ -67,11 +87,10 @@ fn line(event: &Event) -> String {
 
 async fn log(world: &World) -> String {
     match world.controller().log_since(world.began()).await {
-        Ok(log) => log
-            .lines()
-            .filter(|line| line.contains(world.namespace()))
-            .map(|line| format!("{line}\n"))
-            .collect(),
+        Ok(log) => {
+            let about = |line: &&str| line.contains(world.namespace());
+            log.lines().filter(about).collect::<Vec<_>>().join("\n")
+        }
         Err(error) => format!("cannot be read: {error:#}"),
     }
 }

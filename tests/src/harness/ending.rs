@@ -23,22 +23,39 @@ pub struct ExpectedEnding<'a> {
 
 impl<'a> ExpectedEnding<'a> {
     pub(super) fn new(it: &'a LiveBox, state: State, reason: Reason) -> Self {
-        Self { it, state, reason, code: None, signal: None, evidence: None, message: Vec::new() }
+        Self {
+            it,
+            state,
+            reason,
+            code: None,
+            signal: None,
+            evidence: None,
+            message: Vec::new(),
+        }
     }
 
     /// `status.exitCode` must be this; otherwise it must be absent.
     pub fn with_code(self, code: i32) -> Self {
-        Self { code: Some(code), ..self }
+        Self {
+            code: Some(code),
+            ..self
+        }
     }
 
     /// `status.signal` must be this; otherwise it must be absent.
     pub fn with_signal(self, signal: i32) -> Self {
-        Self { signal: Some(signal), ..self }
+        Self {
+            signal: Some(signal),
+            ..self
+        }
     }
 
     /// `status.evidence` must be this; otherwise any is good.
     pub fn by_evidence(self, evidence: Evidence) -> Self {
-        Self { evidence: Some(evidence), ..self }
+        Self {
+            evidence: Some(evidence),
+            ..self
+        }
     }
 
     /// `status.message` must have this in it.
@@ -57,7 +74,11 @@ impl<'a> ExpectedEnding<'a> {
         let seen = (status.state.as_deref(), status.reason.as_deref());
         let expected = (Some(self.state.as_str()), Some(self.reason.as_str()));
         let shown = || format!("its status:\n{}", yaml(&status));
-        ensure!(seen == expected, "ended as {seen:?}, not {expected:?}; {}", shown());
+        ensure!(
+            seen == expected,
+            "ended as {seen:?}, not {expected:?}; {}",
+            shown()
+        );
         let (seen, expected) = ((status.exit_code, status.signal), (self.code, self.signal));
         ensure!(
             seen == expected,
@@ -74,7 +95,11 @@ impl<'a> ExpectedEnding<'a> {
         }
         let message = status.message.as_deref().unwrap_or_default();
         for part in self.message {
-            ensure!(message.contains(part), "the message does not say {part:?}; {}", shown());
+            ensure!(
+                message.contains(part),
+                "the message does not say {part:?}; {}",
+                shown()
+            );
         }
         Ok(status)
     }

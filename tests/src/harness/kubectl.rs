@@ -44,7 +44,11 @@ impl Said {
     /// # Errors
     /// When it succeeded.
     pub fn refused(self) -> Result<String> {
-        ensure!(!self.success, "kubectl succeeded, and should not have: {}", self.out);
+        ensure!(
+            !self.success,
+            "kubectl succeeded, and should not have: {}",
+            self.out
+        );
         Ok(self.err)
     }
 }
@@ -52,7 +56,11 @@ impl Said {
 impl Kubectl {
     pub(super) fn new(kubeconfig: PathBuf, namespace: &str) -> Result<Self> {
         let namespace = namespace.to_owned();
-        Ok(Self { program: program()?, kubeconfig, namespace })
+        Ok(Self {
+            program: program()?,
+            kubeconfig,
+            namespace,
+        })
     }
 
     /// Runs kubectl to its end.
@@ -76,7 +84,10 @@ impl Kubectl {
             .args(["--namespace", &self.namespace])
             .args(args)
             .env("KUBECONFIG", &self.kubeconfig)
-            .env("KUBECACHEDIR", std::env::temp_dir().join("boxes-e2e-kubectl"))
+            .env(
+                "KUBECACHEDIR",
+                std::env::temp_dir().join("boxes-e2e-kubectl"),
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -84,9 +95,16 @@ impl Kubectl {
             .spawn()
             .with_context(|| format!("cannot run {}", self.program.display()))?;
         if let Some(mut stdin) = child.stdin.take() {
-            stdin.write_all(input.as_bytes()).await.context("kubectl does not read its input")?;
+            stdin
+                .write_all(input.as_bytes())
+                .await
+                .context("kubectl does not read its input")?;
         }
-        child.wait_with_output().await.map(Said::from).context("kubectl was lost")
+        child
+            .wait_with_output()
+            .await
+            .map(Said::from)
+            .context("kubectl was lost")
     }
 }
 

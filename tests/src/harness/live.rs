@@ -50,7 +50,10 @@ impl LiveBox {
     /// # Errors
     /// When it cannot be read.
     pub async fn get(&self) -> Result<BoxObject> {
-        self.boxes.get(&self.name).await.with_context(|| format!("cannot read box {}", self.name))
+        self.boxes
+            .get(&self.name)
+            .await
+            .with_context(|| format!("cannot read box {}", self.name))
     }
 
     /// Its status as it is now.
@@ -65,11 +68,7 @@ impl LiveBox {
     ///
     /// # Errors
     /// When it is not in time; the message shows it as last seen.
-    pub async fn wait_for(
-        &self,
-        what: &str,
-        is: impl Fn(&BoxObject) -> bool,
-    ) -> Result<BoxObject> {
+    pub async fn wait_for(&self, what: &str, is: impl Fn(&BoxObject) -> bool) -> Result<BoxObject> {
         let found = |seen: Option<&BoxObject>| seen.filter(|object| is(object)).cloned();
         until(&self.boxes, &self.name, what, PATIENCE, found).await
     }
@@ -80,12 +79,13 @@ impl LiveBox {
     /// When it is not in time.
     pub async fn is(&self, state: State) -> Result<BoxStatus> {
         let what = format!("the box to be {state}");
-        let object = self.wait_for(&what, |object| state_of(object) == Some(state.as_str())).await?;
+        let object = self
+            .wait_for(&what, |object| state_of(object) == Some(state.as_str()))
+            .await?;
         Ok(object.status.unwrap_or_default())
     }
 
     /// What its ending must be. Await it, or say more about it first.
-    #[must_use]
     pub fn ends_as(&self, state: State, reason: Reason) -> ExpectedEnding<'_> {
         ExpectedEnding::new(self, state, reason)
     }
@@ -97,9 +97,13 @@ impl LiveBox {
     pub async fn has_condition(&self, type_: &str, status: &str) -> Result<Condition> {
         let what = format!("{type_}={status}");
         let found = |object: &BoxObject| {
-            condition(object, type_).filter(|known| known.status == status).cloned()
+            condition(object, type_)
+                .filter(|known| known.status == status)
+                .cloned()
         };
-        let object = self.wait_for(&what, |object| found(object).is_some()).await?;
+        let object = self
+            .wait_for(&what, |object| found(object).is_some())
+            .await?;
         found(&object).context("the condition that was just there")
     }
 
@@ -130,7 +134,10 @@ impl LiveBox {
     /// When it is not in time.
     pub async fn has_a_pod(&self, what: &str, is: impl Fn(&Pod) -> bool) -> Result<Pod> {
         let labels = format!("{BOX_UID_LABEL}={}", self.uid);
-        first(&self.pods, &labels, what, |pod| is(pod).then(|| pod.clone())).await
+        first(&self.pods, &labels, what, |pod| {
+            is(pod).then(|| pod.clone())
+        })
+        .await
     }
 
     /// Waits until the kubelet says that the command ended; its pod, and how it ended.
@@ -138,8 +145,12 @@ impl LiveBox {
     /// # Errors
     /// When it does not in time.
     pub async fn has_a_finished_pod(&self) -> Result<(Pod, ContainerStateTerminated)> {
-        let pod = self.has_a_pod("the command to end", |pod| terminated(pod).is_some()).await?;
-        let end = terminated(&pod).cloned().context("the end that was just there")?;
+        let pod = self
+            .has_a_pod("the command to end", |pod| terminated(pod).is_some())
+            .await?;
+        let end = terminated(&pod)
+            .cloned()
+            .context("the end that was just there")?;
         Ok((pod, end))
     }
 
@@ -163,7 +174,11 @@ impl LiveBox {
             container: Some(boxes_crds::CONTAINER.to_owned()),
             ..LogParams::default()
         };
-        let mut log = self.pods.log_stream(&pod.name_any(), &params).await?.lines();
+        let mut log = self
+            .pods
+            .log_stream(&pod.name_any(), &params)
+            .await?
+            .lines();
         let search = async {
             while let Some(said) = log.try_next().await? {
                 if said == line {
@@ -184,13 +199,21 @@ fn state_of(object: &BoxObject) -> Option<&str> {
 
 /// A condition of a Box.
 pub(super) fn condition<'a>(object: &'a BoxObject, type_: &str) -> Option<&'a Condition> {
-    object.status.as_ref()?.conditions.iter().find(|known| known.type_ == type_)
+    object
+        .status
+        .as_ref()?
+        .conditions
+        .iter()
+        .find(|known| known.type_ == type_)
 }
 
 /// The kubelet's word about the command's container.
 fn box_state(pod: &Pod) -> Option<&k8s_openapi::api::core::v1::ContainerState> {
     let all = pod.status.as_ref()?.container_statuses.as_ref()?;
-    all.iter().find(|status| status.name == boxes_crds::CONTAINER)?.state.as_ref()
+    all.iter()
+        .find(|status| status.name == boxes_crds::CONTAINER)?
+        .state
+        .as_ref()
 }
 
 /// How the command's container ended, by the kubelet's word.

@@ -47,7 +47,11 @@ impl<'a> Sample<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let (series, value) = line.rsplit_once(' ')?;
         let (name, labels) = series.split_once('{').unwrap_or((series, ""));
-        Some(Self { name, labels, value: value.parse().ok()? })
+        Some(Self {
+            name,
+            labels,
+            value: value.parse().ok()?,
+        })
     }
 
     fn has(&self, labels: &[(&str, &str)]) -> bool {

@@ -6,8 +6,9 @@
 use std::fmt::Debug;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use boxes_crds::{BoxObject, BoxStatus, POD_FINALIZER};
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::Pod;
@@ -68,7 +69,8 @@ impl Moment {
     /// Whether it is a pod that our finalizer holds.
     #[must_use]
     pub fn is_held_pod(&self) -> bool {
-        self.pod().is_some_and(|pod| pod.finalizers().iter().any(|it| it == POD_FINALIZER))
+        self.pod()
+            .is_some_and(|pod| pod.finalizers().iter().any(|it| it == POD_FINALIZER))
     }
 
     /// One line about it, for messages.
@@ -76,21 +78,36 @@ impl Moment {
     pub fn line(&self) -> String {
         let gone = if self.gone { " GONE" } else { "" };
         let (kind, meta, state) = match &self.seen {
-            Seen::Box(object) => ("box", object.meta(), format!("{:?}", self.status().map(summary))),
+            Seen::Box(object) => (
+                "box",
+                object.meta(),
+                format!("{:?}", self.status().map(summary)),
+            ),
             Seen::Pod(pod) => {
                 let phase = pod.status.as_ref().and_then(|status| status.phase.clone());
                 ("pod", pod.meta(), phase.unwrap_or_default())
             }
         };
         let name = meta.name.as_deref().unwrap_or_default();
-        let deleting = if meta.deletion_timestamp.is_some() { " deleting" } else { "" };
+        let deleting = if meta.deletion_timestamp.is_some() {
+            " deleting"
+        } else {
+            ""
+        };
         let finalizers = meta.finalizers.clone().unwrap_or_default();
-        format!("{} {kind}/{name}{gone}{deleting} {state} {finalizers:?}", self.version)
+        format!(
+            "{} {kind}/{name}{gone}{deleting} {state} {finalizers:?}",
+            self.version
+        )
     }
 }
 
 fn summary(status: &BoxStatus) -> (Option<&str>, Option<&str>, Vec<&str>) {
-    let history = status.history.iter().map(|entry| entry.type_.as_str()).collect();
+    let history = status
+        .history
+        .iter()
+        .map(|entry| entry.type_.as_str())
+        .collect();
     (status.state.as_deref(), status.reason.as_deref(), history)
 }
 
@@ -108,18 +125,29 @@ impl Story {
         let mut writers = JoinSet::new();
         let (boxes, pods) = (world.boxes(), world.pods());
         let (from_boxes, from_pods) = (version_of(&boxes).await?, version_of(&pods).await?);
-        let pen = Pen { moments: Arc::clone(&moments), say };
+        let pen = Pen {
+            moments: Arc::clone(&moments),
+            say,
+        };
         let of_box = |object: BoxObject| Seen::Box(Box::new(object));
         let of_pod = |pod: Pod| Seen::Pod(Box::new(pod));
         writers.spawn(write(boxes, from_boxes, pen.clone(), of_box));
         writers.spawn(write(pods, from_pods, pen, of_pod));
-        Ok(Self { moments, news, _writers: writers })
+        Ok(Self {
+            moments,
+            news,
+            _writers: writers,
+        })
     }
 
     /// What happened so far, in order.
     #[must_use]
     pub fn so_far(&self) -> Vec<Moment> {
-        let mut all = self.moments.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut all = self
+            .moments
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         all.sort_by_key(|moment| moment.version);
         all
     }
@@ -128,19 +156,52 @@ impl Story {
     ///
     /// # Errors
     /// When it is not in time; the message tells the story so far.
-    pub async fn until(&mut self, what: &str, is: impl Fn(&[Moment]) -> bool) -> Result<Vec<Moment>> {
+    pub async fn until(
+        &mut self,
+        what: &str,
+        is: impl Fn(&[Moment]) -> bool,
+    ) -> Result<Vec<Moment>> {
         let search = async {
             loop {
                 let all = self.so_far();
                 if is(&all) {
                     return Ok(all);
                 }
-                self.news.changed().await.context("the watches of the story ended")?;
+                self.news
+                    .changed()
+                    .await
+                    .context("the watches of the story ended")?;
             }
         };
         match tokio::time::timeout(PATIENCE, search).await {
             Ok(told) => told,
-            Err(_) => bail!("waited {} s for {what}; {}", PATIENCE.as_secs(), tell(&self.so_far())),
+            Err(_) => bail!(
+                "waited {} s for {what}; {}",
+                PATIENCE.as_secs(),
+                tell(&self.so_far())
+            ),
+        }
+    }
+
+    /// Watches for a while that the story does not become as described.
+    ///
+    /// # Errors
+    /// When it does; the message tells the story so far.
+    pub async fn never(
+        &mut self,
+        what: &str,
+        time: Duration,
+        is: impl Fn(&[Moment]) -> bool,
+    ) -> Result<()> {
+        let over = tokio::time::sleep(time);
+        let mut over = pin!(over);
+        loop {
+            let all = self.so_far();
+            ensure!(!is(&all), "{what}; {}", tell(&all));
+            tokio::select! {
+                () = &mut over => return Ok(()),
+                news = self.news.changed() => news.context("the watches of the story ended")?,
+            }
         }
     }
 }
@@ -160,7 +221,10 @@ struct Pen {
 
 impl Pen {
     fn write(&self, moment: Moment) {
-        self.moments.lock().unwrap_or_else(PoisonError::into_inner).push(moment);
+        self.moments
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(moment);
         self.say.send_modify(|count| *count += 1);
     }
 }
@@ -170,7 +234,9 @@ where
     K: Resource + Clone + Debug + DeserializeOwned,
 {
     let list = api.list(&ListParams::default().limit(1)).await?;
-    list.metadata.resource_version.context("a list without a resource version")
+    list.metadata
+        .resource_version
+        .context("a list without a resource version")
 }
 
 /// Watches from a version on. A watch that breaks is taken up again where it broke.
@@ -179,7 +245,9 @@ where
     K: Resource + Clone + Debug + DeserializeOwned + 'static,
 {
     loop {
-        let Ok(events) = api.watch(&WatchParams::default(), &version).await else { continue };
+        let Ok(events) = api.watch(&WatchParams::default(), &version).await else {
+            continue;
+        };
         let mut events = pin!(events);
         while let Ok(Some(event)) = events.try_next().await {
             let (object, gone) = match event {
@@ -193,7 +261,11 @@ where
             };
             version = object.resource_version().unwrap_or_default();
             let number = version.parse().unwrap_or_default();
-            pen.write(Moment { version: number, gone, seen: seen(object) });
+            pen.write(Moment {
+                version: number,
+                gone,
+                seen: seen(object),
+            });
         }
     }
 }

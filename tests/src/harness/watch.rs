@@ -54,8 +54,13 @@ where
         Some(None) => "that there is no such object".to_owned(),
         Some(Some(object)) => yaml(&object),
     };
-    let trouble = trouble.map(|error| format!("; last error: {error}")).unwrap_or_default();
-    bail!("waited {} s for {what} ({name}){trouble}; last seen:\n{last}", patience.as_secs())
+    let trouble = trouble
+        .map(|error| format!("; last error: {error}"))
+        .unwrap_or_default();
+    bail!(
+        "waited {} s for {what} ({name}){trouble}; last seen:\n{last}",
+        patience.as_secs()
+    )
 }
 
 /// Waits until there is no object of this name, or another one.
@@ -89,7 +94,11 @@ where
 {
     let mut last = None;
     let config = watcher::Config::default().labels(labels);
-    let mut seen = pin!(watcher(api.clone(), config).default_backoff().applied_objects());
+    let mut seen = pin!(
+        watcher(api.clone(), config)
+            .default_backoff()
+            .applied_objects()
+    );
     let search = async {
         while let Some(next) = seen.next().await {
             let Ok(object) = next else { continue };
@@ -104,5 +113,8 @@ where
         return Ok(it);
     }
     let last = last.as_ref().map_or_else(|| "nothing".to_owned(), yaml);
-    bail!("waited {} s for {what} ({labels}); last seen:\n{last}", PATIENCE.as_secs())
+    bail!(
+        "waited {} s for {what} ({labels}); last seen:\n{last}",
+        PATIENCE.as_secs()
+    )
 }

@@ -5,12 +5,12 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use boxes_crds::BoxObject;
+use boxes_crds::{BoxObject, CONFIRM_STOPPED_ANNOTATION};
 use futures::FutureExt;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
-use kube::api::{ApiResource, DeleteParams, DynamicObject, ObjectMeta, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, ObjectMeta, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use tokio::sync::RwLock;
 
@@ -19,11 +19,12 @@ use super::audit::Audit;
 use super::controller::Controller;
 use super::dump::dump;
 use super::kubectl::Kubectl;
+use super::live::LiveBox;
 use super::story::Story;
 use super::watch::{PATIENCE, gone, until};
 
 /// How long a test may take in all.
-const LIMIT: Duration = Duration::from_secs(240);
+const LIMIT: Duration = Duration::from_mins(4);
 
 /// Held for writing by a test that disturbs the controller, for reading by one that minds.
 static CONTROLLER: RwLock<()> = RwLock::const_new(());
@@ -66,7 +67,8 @@ async fn run(test: impl AsyncFnOnce(&World) -> Result<()>, disturbs: bool) {
         Ok(world) => world,
         Err(error) => panic!("the test cannot begin: {error:#}"),
     };
-    let outcome = tokio::time::timeout(LIMIT, AssertUnwindSafe(test(&world)).catch_unwind()).await;
+    let work = Box::pin(AssertUnwindSafe(test(&world)).catch_unwind());
+    let outcome = tokio::time::timeout(LIMIT, work).await;
     let failure = match outcome {
         Ok(Ok(Ok(()))) => None,
         Ok(Ok(Err(error))) => Some(format!("{error:#}")),
@@ -77,7 +79,14 @@ async fn run(test: impl AsyncFnOnce(&World) -> Result<()>, disturbs: bool) {
         Some(failure) => format!("{failure}\n{}", dump(&world).await),
         None => String::new(),
     };
-    let resumed = if disturbs { world.controller().resume().await } else { Ok(()) };
+    let resumed = if disturbs {
+        world.controller().resume().await
+    } else {
+        Ok(())
+    };
+    if failure.is_some() {
+        world.confirm_stopped().await;
+    }
     let closed = world.close().await;
     assert!(failure.is_none(), "{shown}");
     for end in [resumed, closed] {
@@ -89,7 +98,9 @@ async fn run(test: impl AsyncFnOnce(&World) -> Result<()>, disturbs: bool) {
 
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic").to_owned()
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic")
+        .to_owned()
 }
 
 impl World {
@@ -105,21 +116,66 @@ impl World {
         };
         let made = namespaces.create(&PostParams::default(), &asked).await;
         let namespace = made.context("cannot make a namespace")?.name_any();
-        let world = Self { client, namespace, began: Timestamp::now() };
+        let world = Self {
+            client,
+            namespace,
+            began: Timestamp::now(),
+        };
         // Without it no pod can be made.
         let accounts: Api<ServiceAccount> = world.api();
-        until(&accounts, "default", "a ServiceAccount", PATIENCE, |seen| seen.map(drop)).await?;
+        until(&accounts, "default", "a ServiceAccount", PATIENCE, |seen| {
+            seen.map(drop)
+        })
+        .await?;
         Ok(world)
     }
 
-    /// Deletes the namespace and waits until it is gone: with Boxes in it, that is a test too.
+    /// Deletes the Boxes and the namespace, and waits until the Boxes are gone: a finalizer that stays
+    /// fails the test. The rest of the namespace is Kubernetes' own, and goes by itself.
     async fn close(self) -> Result<()> {
+        let emptied = self.delete_boxes().await;
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        namespaces
+        let deleted = namespaces
             .delete(&self.namespace, &DeleteParams::default())
+            .await;
+        match deleted {
+            Err(kube::Error::Api(status)) if status.is_not_found() => emptied,
+            other => emptied.and(other.map(drop).context("cannot delete the namespace")),
+        }
+    }
+
+    /// Lets go of Boxes that a failed test left unreadable: they wait for a person's word.
+    async fn confirm_stopped(&self) {
+        for object in self
+            .boxes()
+            .list(&ListParams::default())
             .await
-            .with_context(|| format!("cannot delete namespace {}", self.namespace))?;
-        gone(&namespaces, &self.namespace, None).await
+            .into_iter()
+            .flatten()
+        {
+            let run = object
+                .status
+                .as_ref()
+                .and_then(|status| status.run.as_ref());
+            if let Some(uid) = run.map(|run| run.pod.uid.clone()) {
+                let it = LiveBox::new(self, &object);
+                // It is the clean-up of a failure: what it does not reach, the message tells.
+                let _ = it.annotate(CONFIRM_STOPPED_ANNOTATION, &uid).await;
+            }
+        }
+    }
+
+    async fn delete_boxes(&self) -> Result<()> {
+        let boxes = self.boxes();
+        let (delete, all) = (DeleteParams::default(), ListParams::default());
+        boxes
+            .delete_collection(&delete, &all)
+            .await
+            .context("cannot delete the boxes")?;
+        for object in boxes.list(&all).await.context("cannot list the boxes")? {
+            gone(&boxes, &object.name_any(), object.uid().as_deref()).await?;
+        }
+        Ok(())
     }
 
     /// The name of the test's namespace.
@@ -201,7 +257,14 @@ impl World {
 /// The end of the test's own name, short enough for a namespace.
 fn short_name() -> String {
     let thread = std::thread::current();
-    let name = thread.name().and_then(|name| name.rsplit("::").next()).unwrap_or("test");
+    let name = thread
+        .name()
+        .and_then(|name| name.rsplit("::").next())
+        .unwrap_or("test");
     let name = name.replace('_', "-").to_lowercase();
-    name.chars().take(40).collect::<String>().trim_end_matches('-').to_owned()
+    name.chars()
+        .take(40)
+        .collect::<String>()
+        .trim_end_matches('-')
+        .to_owned()
 }

@@ -1,1 +1,24 @@
-//! The end-to-end suite: run it with `make test`.
+//! End-to-end tests: Boxes as users meet them, on a real cluster. Each module is about one promise.
+//!
+//! `make test` runs them on a cluster that it starts; `KUBECONFIG` may name any other one in which
+//! Boxes is installed. They mostly wait, so more of them at once than there are cores is right:
+//! `cargo test -p boxes-tests --test e2e -- --test-threads 8`.
+
+mod bad_input;
+mod endings;
+mod exits;
+mod foreign_pod;
+mod help;
+mod immutable;
+mod kubectl;
+mod metrics;
+mod namespace;
+mod order;
+mod record;
+mod refused;
+mod restart;
+mod rights;
+mod stops;
+mod template;
+mod unreadable;
+mod writes;

@@ -1,0 +1,68 @@
+//! What the command of a box does, and what its image and node do to it.
+
+/// How the start goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// It starts once the image is there.
+    Good,
+    /// The image never comes.
+    NoImage,
+    /// There is no such program.
+    NoProgram,
+    /// The kubelet rejects the pod.
+    Rejected,
+    /// An init container fails.
+    InitFails,
+}
+
+/// What the command does with a TERM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnTerm {
+    /// Dies of it: 143 by the kubelet's word.
+    Dies,
+    /// Returns this code a second later.
+    Returns(i32),
+    /// Ignores it.
+    Ignores,
+}
+
+/// One command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Command {
+    pub start: Start,
+    /// Seconds that the image takes.
+    pub pull: i64,
+    /// Seconds until it returns by itself; never when absent.
+    pub runs: Option<i64>,
+    /// What it then returns.
+    pub code: i32,
+    pub on_term: OnTerm,
+    /// Whether the kernel kills a process of it for want of memory just before it returns.
+    pub oom: bool,
+    /// Whether a second container stands beside it that ends only when it is told to.
+    pub sidecar: bool,
+}
+
+impl Command {
+    /// Returns a code after some seconds.
+    pub(crate) fn returning(code: i32, runs: i64) -> Self {
+        Self {
+            start: Start::Good,
+            pull: 1,
+            runs: Some(runs),
+            code,
+            on_term: OnTerm::Dies,
+            oom: false,
+            sidecar: false,
+        }
+    }
+
+    /// Runs until it is told to end.
+    pub(crate) fn endless(on_term: OnTerm) -> Self {
+        Self {
+            runs: None,
+            on_term,
+            ..Self::returning(0, 0)
+        }
+    }
+}

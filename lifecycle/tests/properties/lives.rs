@@ -1,0 +1,92 @@
+//! Every life ends, once, and honestly, whatever disturbs it. What must hold of each single write
+//! is checked by the model while it runs (`tests/model/checks.rs`).
+
+use proptest::prelude::*;
+
+use crate::model::{Crash, Disturbance, Plan, Report, run};
+use crate::plans::{command, plan};
+
+/// Nothing is left to do or to say, and nothing of the box is left over.
+fn assert_settled(report: &Report) {
+    if let Some(left) = &report.left {
+        assert_eq!(left.write, None, "{report:#?}");
+        assert_eq!(left.status, None, "{report:#?}");
+    }
+    assert!(!report.pod_exists, "{report:#?}");
+    assert!(report.pods_made <= 1, "{report:#?}");
+    let ended = report.status.reason.is_some();
+    let ran = report.status.run.is_some() || report.status.stop.is_some();
+    assert!(ended || !ran, "{report:#?}");
+}
+
+/// What a crash may not change: what is in memory alone, and so may be learnt again at another
+/// time, is left out.
+fn survives_crashes(plan: &Plan) -> bool {
+    let timing = [Disturbance::ForbidPods, Disturbance::RestartController];
+    plan.lag == (0, 0) && !plan.disturbances.iter().any(|(_, it)| timing.contains(it))
+}
+
+fn cases(count: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases: count,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(160))]
+
+    #[test]
+    fn a_life_settles(plan in plan()) {
+        assert_settled(&run(plan));
+    }
+
+    #[test]
+    fn a_life_settles_under_a_controller_that_crashes_after_every_write(mut plan in plan()) {
+        plan.crash = Crash::Always;
+        assert_settled(&run(plan));
+    }
+
+    #[test]
+    fn a_write_that_arrives_twice_changes_nothing(mut plan in plan()) {
+        let once = run(plan.clone());
+        plan.repeats = true;
+        let twice = run(plan);
+        assert_settled(&twice);
+        prop_assert_eq!(once.ending(), twice.ending());
+        prop_assert_eq!(once.pods_made, twice.pods_made);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(32))]
+
+    #[test]
+    fn a_crash_after_any_write_leads_to_the_same_end(mut plan in plan()) {
+        plan.lag = (0, 0);
+        prop_assume!(survives_crashes(&plan));
+        let whole = run(plan.clone());
+        for nth in 1..=whole.writes.len() {
+            let crash = Crash::After(nth);
+            let cut = run(Plan { crash, ..plan.clone() });
+            prop_assert_eq!(whole.ending(), cut.ending(), "after {:?}", &whole.writes[..nth]);
+            prop_assert_eq!(whole.box_exists, cut.box_exists);
+            prop_assert_eq!(whole.pods_made, cut.pods_made);
+        }
+    }
+
+    #[test]
+    fn a_task_costs_at_most_eight_writes(command in command(), schedules in 0_i64..2) {
+        let report = run(Plan { schedules_after: Some(schedules), ..Plan::of(command) });
+        prop_assume!(report.status.stop.is_none());
+        prop_assert!(report.writes.len() <= 8 + usize::from(command.sidecar), "{:?}", report.writes);
+    }
+
+    #[test]
+    fn a_stop_costs_two_more(command in command(), at in 0_usize..60) {
+        let disturbances = vec![(at, Disturbance::StopBox)];
+        let report = run(Plan { disturbances, ..Plan::of(command) });
+        prop_assert!(report.writes.len() <= 10, "{:?}", report.writes);
+    }
+}

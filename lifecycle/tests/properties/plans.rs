@@ -1,0 +1,106 @@
+//! Random lives.
+
+use boxes_crds::BoxSpec;
+use proptest::prelude::*;
+
+use crate::model::{Command, Disturbance, OnTerm, Plan, Start};
+
+fn start() -> impl Strategy<Value = Start> {
+    prop_oneof![
+        8 => Just(Start::Good),
+        1 => Just(Start::NoImage),
+        1 => Just(Start::NoProgram),
+        1 => Just(Start::Rejected),
+        1 => Just(Start::InitFails),
+    ]
+}
+
+fn on_term() -> impl Strategy<Value = OnTerm> {
+    prop_oneof![
+        Just(OnTerm::Dies),
+        Just(OnTerm::Ignores),
+        prop::sample::select(vec![0, 7, 143]).prop_map(OnTerm::Returns),
+    ]
+}
+
+prop_compose! {
+    pub(crate) fn command()(
+        start in start(),
+        pull in 0_i64..6,
+        runs in prop::option::of(0_i64..25),
+        code in prop::sample::select(vec![0, 1, 5, 127, 137, 143, 255]),
+        on_term in on_term(),
+        oom in prop::bool::weighted(0.1),
+        sidecar in prop::bool::weighted(0.2),
+    ) -> Command {
+        Command { start, pull, runs, code, on_term, oom, sidecar }
+    }
+}
+
+prop_compose! {
+    fn spec()(
+        stopped in prop::option::weighted(0.1, Just(true)),
+        deadline in prop::option::weighted(0.3, 1_i64..20),
+        start_deadline in prop::option::weighted(0.2, 1_i64..10),
+        grace in prop::option::of(0_i64..5),
+        ttl in prop::option::weighted(0.2, 0_i64..10),
+    ) -> BoxSpec {
+        BoxSpec {
+            image: "busybox".to_owned(),
+            stopped,
+            active_deadline_seconds: deadline,
+            start_deadline_seconds: start_deadline,
+            termination_grace_period_seconds: grace,
+            ttl_seconds_after_finished: ttl,
+            ..BoxSpec::default()
+        }
+    }
+}
+
+fn disturbance() -> impl Strategy<Value = Disturbance> {
+    use Disturbance as D;
+    let fixed = vec![
+        D::StopBox,
+        D::UnstopBox,
+        D::DeleteBox,
+        D::DeleteNamespace,
+        D::EditImage,
+        D::ForceStop,
+        D::ConfirmStopped,
+        D::EvictPod,
+        D::PreemptPod,
+        D::NodePressure,
+        D::AddForeignFinalizer,
+        D::DropForeignFinalizer,
+        D::RefuseDeadlines,
+        D::ForbidPods,
+        D::RefusePods,
+        D::AllowPods,
+        D::KubeletFallsSilent,
+        D::KubeletReturns,
+        D::NodeVanishes,
+        D::NodeOutOfService,
+        D::LoseContainer,
+        D::KubeletForgets,
+        D::RestartController,
+    ];
+    prop_oneof![
+        12 => prop::sample::select(fixed),
+        1 => (1_i64..15).prop_map(D::LowerDeadline),
+        1 => prop::option::of(0_u32..3).prop_map(|grace| D::DeletePod { grace }),
+    ]
+}
+
+prop_compose! {
+    /// A life with up to four disturbances, whose caches may lag.
+    pub(crate) fn plan()(
+        spec in spec(),
+        command in command(),
+        schedules_after in prop::option::weighted(0.9, 0_i64..8),
+        disturbances in prop::collection::vec((0_usize..120, disturbance()), 0..5),
+        lag in (0_usize..6, 0_usize..6),
+        name_taken in prop::bool::weighted(0.05),
+    ) -> Plan {
+        Plan { spec, schedules_after, disturbances, lag, name_taken, ..Plan::of(command) }
+    }
+}

@@ -1,0 +1,23 @@
+//! Tables: one row per row of the contract, and one per trap.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "rows read best with values, and a test that cannot go on fails"
+)]
+#![recursion_limit = "256"]
+
+mod conditions;
+mod confirmation;
+mod endings;
+mod fixtures;
+mod manifest;
+mod orphans;
+mod reading;
+mod records;
+mod said;
+mod starting;
+mod template;
+mod traps;
+mod ttl;
+mod unreadable;
