@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::context::{Context, MANAGER};
 use crate::error::{Error, api_status};
 use crate::memory::{Memory, pace};
+use crate::observe::live_box;
 
 /// What became of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(crate) enum Outcome {
     Done,
     /// The API server refused it in a way that the next decision knows about.
     Answered,
+    /// It was not made: the Box has changed since it was decided, and an event of that is on its way.
+    Outdated,
 }
 
 /// Makes the decided write.
@@ -142,7 +145,10 @@ fn refuses(error: &kube::Error) -> bool {
 async fn hold_box(cx: &Context, object: &BoxView) -> Result<Outcome, Error> {
     let mut finalizers = object.finalizers().to_vec();
     finalizers.push(BOX_FINALIZER.to_owned());
-    patch_box(cx, object, &finalizers, "adding the Box's finalizer").await
+    let outcome = patch_box(cx, object, &finalizers, "adding the Box's finalizer").await?;
+    cx.memories
+        .change(object.uid(), |memory| memory.just_held = true);
+    Ok(outcome)
 }
 
 async fn release_box(cx: &Context, object: &BoxView) -> Result<Outcome, Error> {
@@ -182,14 +188,28 @@ async fn delete_box(cx: &Context, object: &BoxView) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
+/// Whether a Box may have run although the cache says that it did not: after a restart or a change
+/// of the leader the cache may be behind, and a Box runs once.
+async fn may_have_run(cx: &Context, object: &BoxView) -> Result<bool, Error> {
+    if cx.memories.of(object.uid()).just_held {
+        return Ok(false);
+    }
+    let live = live_box(cx, object.namespace(), object.name()).await?;
+    Ok(live.is_none_or(|live| live.resource_version() != object.resource_version()))
+}
+
 async fn create_pod(cx: &Context, world: &World, pod: &Pod) -> Result<Outcome, Error> {
     let object = &world.object;
+    if may_have_run(cx, object).await? {
+        return Ok(Outcome::Outdated);
+    }
     let api: Api<Pod> = Api::namespaced(cx.client.clone(), object.namespace());
     let error = match api.create(&PostParams::default(), pod).await {
         Ok(made) => {
             let version = version_of(&made);
             cx.memories.change(object.uid(), |memory| {
                 memory.pod_version = version;
+                memory.just_held = false;
                 memory.refusal = None;
                 memory.refusals = 0;
             });

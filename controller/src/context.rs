@@ -7,6 +7,7 @@ use kube::runtime::reflector::Store;
 use kube::{Api, Client};
 
 use crate::announce::Announcer;
+use crate::cache::CachedBox;
 use crate::memory::Memories;
 use crate::metrics::Metrics;
 
@@ -19,7 +20,7 @@ pub(crate) struct Context {
     /// Every pod with our label.
     pub pods: Store<PodView>,
     /// Every Box.
-    pub boxes: Store<BoxView>,
+    pub boxes: Store<CachedBox>,
     pub memories: Memories,
     pub metrics: Metrics,
     pub announcer: Announcer,

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tower_test::mock;
 
 use crate::announce::Announcer;
+use crate::cache::CachedBox;
 use crate::context::Context;
 use crate::memory::Memories;
 use crate::metrics::Metrics;
@@ -52,7 +53,7 @@ pub(crate) fn context(answers: Vec<(u16, Value)>) -> (Context, Log) {
         std::future::pending::<()>().await;
     });
     let client = Client::new(service, "default");
-    let (boxes, _) = reflector::store::<BoxView>();
+    let (boxes, _) = reflector::store::<CachedBox>();
     let (pods, _) = reflector::store::<PodView>();
     let cx = Context {
         announcer: Announcer::start(client.clone(), "test".to_owned()),

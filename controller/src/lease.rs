@@ -56,12 +56,12 @@ impl Election {
         }
     }
 
-    /// Waits until this participant leads.
-    pub(crate) async fn win(&mut self) {
+    /// Waits until this participant leads. `standing_by` hears when another does.
+    pub(crate) async fn win(&mut self, standing_by: impl Fn()) {
         loop {
             match self.attempt().await {
                 Ok(true) => return,
-                Ok(false) => {}
+                Ok(false) => standing_by(),
                 Err(error) => {
                     tracing::warn!(error = format!("{error:#}"), "the lease cannot be taken");
                 }

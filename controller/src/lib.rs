@@ -6,6 +6,7 @@
 mod announce;
 mod apply;
 pub mod args;
+mod cache;
 mod context;
 mod error;
 #[cfg(test)]

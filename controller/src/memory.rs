@@ -18,6 +18,9 @@ pub(crate) struct Memory {
     pub box_version: Option<u64>,
     /// The same of its pod.
     pub pod_version: Option<u64>,
+    /// Whether this process has just put its finalizer on the Box, which showed it the Box as it
+    /// was then: never run.
+    pub just_held: bool,
     /// See [`boxes_lifecycle::World::name_collided`].
     pub name_collided: bool,
     /// See [`boxes_lifecycle::World::refusal`].

@@ -3,7 +3,6 @@
 use std::sync::atomic::AtomicI64;
 
 use boxes_crds::{BoxStatus, Reason, State};
-use boxes_lifecycle::BoxView;
 use jiff::Timestamp;
 use kube::runtime::reflector::Store;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -13,6 +12,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use crate::cache::{CachedBox, UNREADABLE};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StateLabel {
@@ -118,21 +119,21 @@ impl Metrics {
     }
 
     /// The text that a scraper reads. Boxes are counted when it asks.
-    pub(crate) fn text(&self, boxes: &Store<BoxView>) -> Result<String, std::fmt::Error> {
+    pub(crate) fn text(&self, boxes: &Store<CachedBox>) -> Result<String, std::fmt::Error> {
         self.count_boxes(boxes);
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)
     }
 
-    fn count_boxes(&self, boxes: &Store<BoxView>) {
+    fn count_boxes(&self, boxes: &Store<CachedBox>) {
         let words = State::ALL
             .iter()
             .map(|state| state.as_str())
-            .chain(["Unreadable"]);
+            .chain([UNREADABLE]);
         let mut counts: Vec<(&'static str, i64)> = words.map(|word| (word, 0)).collect();
         for object in boxes.state() {
-            let word = state_of(&object);
+            let word = object.state_word();
             if let Some((_, count)) = counts.iter_mut().find(|(known, _)| *known == word) {
                 *count += 1;
             }
@@ -140,12 +141,5 @@ impl Metrics {
         for (state, count) in counts {
             self.boxes.get_or_create(&StateLabel { state }).set(count);
         }
-    }
-}
-
-fn state_of(object: &BoxView) -> &'static str {
-    match &object.content {
-        Err(_) => "Unreadable",
-        Ok((_, record)) => record.state.unwrap_or(State::Pending).as_str(),
     }
 }

@@ -7,7 +7,6 @@ use boxes_lifecycle::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::api::Api;
-use kube::core::NamespaceResourceScope;
 use kube::runtime::reflector::ObjectRef;
 use serde::de::DeserializeOwned;
 
@@ -30,10 +29,11 @@ pub(crate) async fn observe(
         let found = live_pod(cx, object).await?;
         world.pod = Seen::judge(object, found, true);
     }
-    if misses_container(&world) && world.missing_since.is_none() {
-        world.missing_since = Some(now);
+    let missing_since = misses_container(&world).then(|| world.missing_since.unwrap_or(now));
+    if missing_since != world.missing_since {
+        world.missing_since = missing_since;
         cx.memories
-            .change(object.uid(), |memory| memory.missing_since = Some(now));
+            .change(object.uid(), |memory| memory.missing_since = missing_since);
     }
     if let Some(node) = needs_node(&world).map(str::to_owned) {
         world.node = node_view(cx, &world, memory, &node).await?;
@@ -45,18 +45,14 @@ pub(crate) async fn observe(
 }
 
 fn from_caches(cx: &Context, object: &BoxView, memory: &Memory, now: Timestamp) -> World {
-    let cached = cached_pod(cx, object);
     World {
-        now,
-        pod: Seen::judge(object, cached, false),
-        object: object.clone(),
-        node: NodeView::Unknown,
-        namespace_terminating: false,
+        pod: Seen::judge(object, cached_pod(cx, object), false),
         name_collided: memory.name_collided,
         refusal: memory.refusal.clone(),
         trouble: memory.trouble.clone(),
         missing_since: memory.missing_since,
         deadline_refused: memory.deadline_refused,
+        ..World::unseen(object.clone(), now)
     }
 }
 
@@ -71,6 +67,15 @@ async fn live_pod(cx: &Context, object: &BoxView) -> Result<Option<PodView>, Err
     read(&api, &pod_name(object.name()), "reading the pod").await
 }
 
+/// Reads the Box live.
+pub(crate) async fn live_box(
+    cx: &Context,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<BoxView>, Error> {
+    read(&cx.boxes_in(namespace), name, "reading the Box").await
+}
+
 /// Reads an object live. `None` only when the API server says that this very object is absent.
 async fn read<K>(api: &Api<K>, name: &str, call: &'static str) -> Result<Option<K>, Error>
 where
@@ -81,22 +86,6 @@ where
         Err(error) if says_absent(&error, name) => Ok(None),
         Err(error) => Err(Error::call(call)(error)),
     }
-}
-
-/// Reads a namespaced object live, for callers that have only its kind.
-pub(crate) async fn read_in<K>(
-    cx: &Context,
-    namespace: &str,
-    name: &str,
-    call: &'static str,
-) -> Result<Option<K>, Error>
-where
-    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + DeserializeOwned,
-{
-    read(&Api::namespaced(cx.client.clone(), namespace), name, call).await
 }
 
 async fn node_view(

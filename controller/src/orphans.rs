@@ -4,16 +4,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use boxes_crds::{BOX_NAME_ANNOTATION, BoxObject};
-use boxes_lifecycle::{BoxView, Orphan, PodView, orphan_write};
+use boxes_crds::BOX_NAME_ANNOTATION;
+use boxes_lifecycle::{Orphan, PodView, orphan_write};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 
 use crate::apply::{Target, change_pod};
+use crate::cache::CachedBox;
 use crate::context::Context;
 use crate::error::Error;
-use crate::observe::read_in;
+use crate::observe::live_box;
 
 /// The time between two passes.
 const PACE: Duration = Duration::from_mins(1);
@@ -58,7 +59,7 @@ fn owner_is_cached(cx: &Context, pod: &PodView) -> bool {
     let namespace = pod.namespace().unwrap_or_default();
     let found = cx
         .boxes
-        .get(&ObjectRef::<BoxView>::new(name).within(&namespace));
+        .get(&ObjectRef::<CachedBox>::new(name).within(&namespace));
     found.is_some_and(|object| Some(object.uid()) == pod.owner_uid())
 }
 
@@ -68,9 +69,8 @@ async fn tend(cx: &Context, pod: &PodView, absent_before: bool) -> Result<bool, 
         return Ok(false);
     };
     let namespace = pod.namespace().unwrap_or_default();
-    let found: Option<BoxObject> =
-        read_in(cx, &namespace, name, "reading the Box of a pod").await?;
-    let absent_now = found.is_none_or(|object| object.metadata.uid.as_deref() != Some(owner));
+    let found = live_box(cx, &namespace, name).await?;
+    let absent_now = found.is_none_or(|object| object.uid() != owner);
     let orphan = Orphan {
         absent_now,
         absent_before,

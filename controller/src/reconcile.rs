@@ -6,13 +6,16 @@ use std::time::Duration;
 use boxes_crds::BoxStatus;
 use boxes_lifecycle::{BoxView, Decision, World, decide};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
 use kube::runtime::controller::Action;
 
 use crate::apply::{Outcome, apply, version_of, write_status};
+use crate::cache::CachedBox;
 use crate::context::Context;
 use crate::error::Error;
 use crate::memory::Memory;
-use crate::observe::{cached_pod, observe};
+use crate::observe::{cached_pod, live_box, observe};
 
 /// How long a pass may take. Longer means that the API server does not answer.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -23,15 +26,52 @@ const LATE: Duration = Duration::from_secs(5);
 /// When to look again after a write that came too late, should no event tell why it did.
 const OUTDATED: Duration = Duration::from_secs(1);
 
+/// What an event about one Box leads to.
+pub(crate) async fn reconcile(cached: Arc<CachedBox>, cx: Arc<Context>) -> Result<Action, Error> {
+    // What is deleted before the first list of pods would never be told of.
+    if cx.pods.wait_until_ready().await.is_err() {
+        return Ok(Action::requeue(LATE));
+    }
+    match &*cached {
+        CachedBox::Whole(object) => reconcile_whole(object, &cx).await,
+        CachedBox::Settled {
+            expires_at: None, ..
+        } => Ok(Action::await_change()),
+        CachedBox::Settled {
+            expires_at: Some(at),
+            metadata,
+            ..
+        } => reconcile_expiring(metadata, *at, &cx).await,
+    }
+}
+
+/// A Box that asks for nothing until its time is over.
+async fn reconcile_expiring(
+    metadata: &ObjectMeta,
+    at: Timestamp,
+    cx: &Context,
+) -> Result<Action, Error> {
+    let wait = at.duration_since(Timestamp::now());
+    if wait.is_positive() {
+        return Ok(Action::requeue(wait.unsigned_abs()));
+    }
+    let namespace = metadata.namespace.as_deref().unwrap_or_default();
+    let name = metadata.name.as_deref().unwrap_or_default();
+    match live_box(cx, namespace, name).await? {
+        Some(object) => reconcile_whole(&object, cx).await,
+        None => Ok(Action::await_change()),
+    }
+}
+
 /// One pass.
-pub(crate) async fn reconcile(object: Arc<BoxView>, cx: Arc<Context>) -> Result<Action, Error> {
+async fn reconcile_whole(object: &BoxView, cx: &Context) -> Result<Action, Error> {
     cx.metrics.count_pass();
     let memory = cx.memories.of(object.uid());
-    if is_outdated(&cx, &object, &memory) {
+    if is_outdated(cx, object, &memory) {
         return Ok(Action::requeue(LATE));
     }
     cx.memories.change(object.uid(), Memory::caught_up);
-    let pass = pass(&cx, &object, &memory);
+    let pass = pass(cx, object, &memory);
     let result = tokio::time::timeout(LIMIT, pass)
         .await
         .unwrap_or(Err(Error::Timeout {
@@ -53,24 +93,32 @@ pub(crate) async fn reconcile(object: Arc<BoxView>, cx: Arc<Context>) -> Result<
 
 /// What to do about a pass that failed: again, at a pace that slows down and never ends.
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
-pub(crate) fn on_error(object: Arc<BoxView>, error: &Error, cx: Arc<Context>) -> Action {
+pub(crate) fn on_error(cached: Arc<CachedBox>, error: &Error, cx: Arc<Context>) -> Action {
     cx.metrics.count_error(error.class());
+    let metadata = cached.meta();
+    let uid = metadata.uid.as_deref().unwrap_or_default();
+    let with = (metadata.generation, cached_version_of_pod(&cx, &cached));
     let mut wait = LATE;
-    let pod = cached_pod(&cx, &object).and_then(|pod| version_of(&pod));
-    let with = (object.metadata.generation, pod);
-    cx.memories.change(object.uid(), |memory| {
-        wait = memory.failed(Timestamp::now(), object.uid(), with, error.to_string());
+    cx.memories.change(uid, |memory| {
+        wait = memory.failed(Timestamp::now(), uid, with, error.to_string());
     });
     tracing::warn!(
-        namespace = object.namespace(),
-        name = object.name(),
-        uid = object.uid(),
+        namespace = metadata.namespace,
+        name = metadata.name,
+        uid,
         class = error.class(),
         error = %error,
         retry_in_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
         "a pass over the box failed"
     );
     Action::requeue(wait)
+}
+
+fn cached_version_of_pod(cx: &Context, cached: &CachedBox) -> Option<u64> {
+    match cached {
+        CachedBox::Whole(object) => version_of(&cached_pod(cx, object)?),
+        CachedBox::Settled { .. } => None,
+    }
 }
 
 /// Whether the caches have not seen our own last write: its event brings the next pass.
@@ -129,6 +177,7 @@ fn next(outcome: Outcome, decision: &Decision) -> Action {
     match (outcome, decision.wake) {
         // The answer is in memory, where no event tells of it.
         (Outcome::Answered, _) => Action::requeue(Duration::ZERO),
+        (Outcome::Outdated, _) => Action::requeue(OUTDATED),
         (Outcome::Done, Some(wake)) => Action::requeue(wake.unsigned_abs()),
         (Outcome::Done, None) => Action::await_change(),
     }

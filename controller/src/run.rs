@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use boxes_crds::BOX_UID_LABEL;
-use boxes_lifecycle::{BoxView, PodView};
+use boxes_lifecycle::PodView;
 use futures::StreamExt;
 use jiff::Timestamp;
 use kube::runtime::reflector::store::Writer;
@@ -15,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::announce::Announcer;
 use crate::args::Args;
+use crate::cache::CachedBox;
 use crate::context::Context;
 use crate::lease::Election;
 use crate::memory::Memories;
@@ -24,7 +25,7 @@ use crate::{logging, orphans, server};
 
 /// The caches' sides that the watches write.
 struct Writers {
-    boxes: Writer<BoxView>,
+    boxes: Writer<CachedBox>,
     pods: Writer<PodView>,
 }
 
@@ -51,7 +52,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         "waiting for the lease"
     );
     tokio::select! {
-        () = election.win() => {}
+        () = election.win(|| cx.ready.store(true, Ordering::Relaxed)) => {}
         () = asked_to_stop() => return Ok(()),
     }
     tracing::info!(identity = args.identity, lease = name, "leading");
@@ -74,7 +75,7 @@ fn context(client: Client, args: &Args) -> (Arc<Context>, Writers) {
         boxes,
         memories: Memories::default(),
         metrics: Metrics::new(),
-        ready: AtomicBool::new(args.lease_name.is_some()),
+        ready: AtomicBool::new(false),
     };
     (
         Arc::new(cx),
@@ -87,7 +88,7 @@ fn context(client: Client, args: &Args) -> (Arc<Context>, Writers) {
 
 /// Works until asked to stop; the passes that are under way are finished.
 async fn lead(cx: Arc<Context>, writers: Writers, args: &Args) -> anyhow::Result<()> {
-    let boxes = Api::<BoxView>::all(cx.client.clone());
+    let boxes = Api::<CachedBox>::all(cx.client.clone());
     let boxes = watcher(boxes, watcher::Config::default()).default_backoff();
     let boxes = reflector(writers.boxes, boxes).applied_objects();
     let pods = Api::<PodView>::all(cx.client.clone());
@@ -134,7 +135,7 @@ async fn announce_start(cx: Arc<Context>) {
             .boxes
             .state()
             .iter()
-            .filter(|object| has_ended(object))
+            .filter(|object| object.has_ended())
             .count();
         tracing::info!(
             boxes = cx.boxes.len(),
@@ -145,13 +146,6 @@ async fn announce_start(cx: Arc<Context>) {
             "the controller has started"
         );
     }
-}
-
-fn has_ended(object: &BoxView) -> bool {
-    object
-        .content
-        .as_ref()
-        .is_ok_and(|(_, record)| record.ending.is_some())
 }
 
 async fn asked_to_stop() {

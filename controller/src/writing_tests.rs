@@ -1,8 +1,7 @@
 //! What is sent to the API server, and what its answers come to.
 
-use boxes_lifecycle::{NodeView, Refusal, Seen, World, Write};
+use boxes_lifecycle::{Refusal, Seen, World, Write};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use crate::apply::{Outcome, apply, write_status};
@@ -15,33 +14,30 @@ fn world() -> World {
     let object = a_box(&Value::Null);
     let pod = serde_json::from_value(its_pod()).unwrap();
     World {
-        now: Timestamp::UNIX_EPOCH,
         pod: Seen::judge(&object, Some(pod), true),
-        object,
-        node: NodeView::Unknown,
-        namespace_terminating: false,
-        name_collided: false,
-        refusal: None,
-        trouble: None,
-        missing_since: None,
-        deadline_refused: false,
+        ..World::unseen(object, Timestamp::UNIX_EPOCH)
     }
 }
 
 /// Makes a write and gives its outcome, the request, and what is remembered.
 async fn after(write: Write, answer: (u16, Value)) -> (Result<Outcome, Error>, Asked, Memory) {
     let (cx, log) = context(vec![answer]);
+    cx.memories
+        .change("box-uid", |memory| memory.just_held = true);
     let outcome = apply(&cx, &world(), &write).await;
     let asked = log.lock().unwrap().first().cloned().unwrap();
     (outcome, asked, memory(&cx))
 }
 
 fn memory(cx: &Context) -> Memory {
-    cx.memories.of("box-uid")
+    Memory {
+        just_held: false,
+        ..cx.memories.of("box-uid")
+    }
 }
 
 fn creation() -> Write {
-    Write::CreatePod(Box::new(Pod::default()))
+    Write::CreatePod(Box::default())
 }
 
 fn lowering() -> Write {
@@ -178,4 +174,34 @@ async fn a_status_is_written_on_the_version_that_it_was_decided_on() {
     assert_eq!(asked.body["metadata"]["uid"], "box-uid");
     assert_eq!(asked.body["metadata"]["resourceVersion"], "7");
     assert_eq!(memory(&cx).box_version, Some(8));
+}
+
+/// The answer to a read of the Box before its pod is made.
+async fn created_after_reading(live: Value) -> (Result<Outcome, Error>, Vec<Asked>) {
+    let (cx, log) = context(vec![(200, live), (201, its_pod())]);
+    let outcome = apply(&cx, &world(), &creation()).await;
+    let asked = log.lock().unwrap().clone();
+    (outcome, asked)
+}
+
+fn live_box(resource_version: &str) -> Value {
+    json!({
+        "metadata": {"name": "hello", "uid": "box-uid", "resourceVersion": resource_version},
+        "spec": {"image": "x"},
+    })
+}
+
+#[tokio::test]
+async fn a_box_that_this_process_did_not_hold_is_read_before_its_pod_is_made() {
+    let (outcome, asked) = created_after_reading(live_box("7")).await;
+    assert_eq!(outcome.unwrap(), Outcome::Done);
+    let methods: Vec<_> = asked.iter().map(|asked| asked.method.as_str()).collect();
+    assert_eq!(methods, ["GET", "POST"]);
+}
+
+#[tokio::test]
+async fn no_pod_is_made_for_a_box_that_has_changed_since() {
+    let (outcome, asked) = created_after_reading(live_box("8")).await;
+    assert_eq!(outcome.unwrap(), Outcome::Outdated);
+    assert_eq!(asked.len(), 1, "{asked:?}");
 }

@@ -160,8 +160,8 @@ pub struct BoxSpec {
     /// ends it for good: setting it back has no effect once `status.stop` is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<bool>,
-    /// Seconds, counted from the Box's creation, within which the command must have started, or the
-    /// box ends as `Stopped/StartFailed`. Absent: no limit.
+    /// Seconds, counted from the pod's creation, or from the first refusal of a pod, within which
+    /// the command must have started, or the box ends as `Stopped/StartFailed`. Absent: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 2_147_483_647))]
     pub start_deadline_seconds: Option<i64>,

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::manifest::NO_DEADLINE;
 use crate::pod_view::{Phase, PodView};
 use crate::record::Record;
+use crate::world::World;
 
 /// The condition type under which every planned disruption of a pod is announced.
 const DISRUPTION: &str = "DisruptionTarget";
@@ -30,6 +31,7 @@ impl Cause {
 /// The cause of an end at `finished`: of those that had reached the command by then the earliest,
 /// and among equals the first of the list.
 pub(crate) fn cause(
+    world: &World,
     spec: &BoxSpec,
     record: &Record,
     pod: &PodView,
@@ -49,7 +51,7 @@ pub(crate) fn cause(
         .min_by_key(|cause| cause.at.unwrap_or(Timestamp::MAX));
     // What remains when nothing above explains it.
     earliest
-        .or_else(|| deletion(pod).filter(reached))
+        .or_else(|| deletion(world, pod).filter(reached))
         .map(|cause| cause.reason)
 }
 
@@ -116,13 +118,32 @@ fn disruption(pod: &PodView) -> Option<Cause> {
 }
 
 /// Somebody deleted the pod. Our own deletion is never a cause: before it there is a recorded stop
-/// or a recorded ending.
-fn deletion(pod: &PodView) -> Option<Cause> {
-    let at = pod.deletion_asked_at()?;
+/// or a recorded ending. Where the Box was deleted first, the garbage collector did it for that.
+fn deletion(world: &World, pod: &PodView) -> Option<Cause> {
+    let asked = pod.deletion_asked_at()?;
+    let with_its_box = world
+        .object
+        .deletion_asked_at()
+        .is_some_and(|at| at <= asked);
     Some(Cause {
-        reason: Reason::PodDeleted,
-        at: Some(at),
+        reason: if with_its_box {
+            Reason::Stopped
+        } else {
+            Reason::PodDeleted
+        },
+        at: (!is_restamped(pod)).then_some(asked),
     })
+}
+
+/// Whether the time of the deletion may be that of the kubelet's last one: deleting a pod again with
+/// no grace moves its `deletionTimestamp` to that moment. A status that does not answer the deletion
+/// is older than it, and can be compared with it.
+fn is_restamped(pod: &PodView) -> bool {
+    let answered = match (pod.observed_generation, pod.metadata.generation) {
+        (Some(observed), Some(generation)) => observed >= generation,
+        (None, _) | (_, None) => false,
+    };
+    answered && pod.metadata.deletion_grace_period_seconds == Some(0)
 }
 
 /// Whether the pod was declared lost by the cluster, because its node is gone.

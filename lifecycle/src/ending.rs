@@ -98,7 +98,7 @@ pub(crate) fn verdict(world: &World) -> Option<Verdict> {
 }
 
 /// The kubelet reports the command's container as terminated.
-fn terminated(_: &World, spec: &BoxSpec, record: &Record, pod: &PodView) -> Option<Verdict> {
+fn terminated(world: &World, spec: &BoxSpec, record: &Record, pod: &PodView) -> Option<Verdict> {
     let RunState::Terminated {
         code,
         reason,
@@ -113,7 +113,7 @@ fn terminated(_: &World, spec: &BoxSpec, record: &Record, pod: &PodView) -> Opti
     if kubelet_reason == STATUS_UNKNOWN || !CODES.contains(code) {
         return None;
     }
-    let cause = cause(spec, record, pod, *finished);
+    let cause = cause(world, spec, record, pod, *finished);
     if let "StartError" | "ContainerCannotRun" = kubelet_reason {
         let said = message
             .as_deref()
@@ -174,30 +174,22 @@ fn pod_ended_without_status(
     if confirmation(world, pod) != Confirmation::Stopped && !held_up {
         return None;
     }
-    let cause = cause(spec, record, pod, None);
+    let cause = cause(world, spec, record, pod, None);
     if record.started() || may_have_run(pod) {
-        return Some(ended_unseen(record, pod, cause));
+        return Some(ended_unseen(cause));
     }
     Some(never_started(record, cause, spec, pod))
 }
 
-/// Whether the container existed, or had an end that nobody saw.
+/// Whether the container existed. The kubelet also gives an unknown end to one that it never made.
 fn may_have_run(pod: &PodView) -> bool {
-    let made = pod
-        .container
-        .as_ref()
-        .is_some_and(|container| container.has_id);
-    made || pod.has_ended()
+    let container = pod.container.as_ref();
+    container.is_some_and(|container| container.was_made) || pod.started_at().is_some()
 }
 
-fn ended_unseen(record: &Record, pod: &PodView, cause: Option<Reason>) -> Verdict {
-    let ending = if record.started() || pod.started_at().is_some() {
-        Ending::without_status(cause.unwrap_or(Reason::PodLost), Evidence::Inferred)
-    } else {
-        not_started(record, Some(cause.unwrap_or(Reason::PodLost)))
-    };
+fn ended_unseen(cause: Option<Reason>) -> Verdict {
     Verdict {
-        ending,
+        ending: Ending::without_status(cause.unwrap_or(Reason::PodLost), Evidence::Inferred),
         ended_at: None,
         message: "the command's container is gone and the kubelet did not see how it ended: its \
                   exit code is unknown"
@@ -251,7 +243,7 @@ fn never_bound(world: &World, spec: &BoxSpec, record: &Record, pod: &PodView) ->
     if confirmation(world, pod) != Confirmation::NeverBound {
         return None;
     }
-    let cause = cause(spec, record, pod, None).unwrap_or(Reason::PodDeleted);
+    let cause = cause(world, spec, record, pod, None).unwrap_or(Reason::PodDeleted);
     Some(Verdict {
         ending: not_started(record, Some(cause)),
         ended_at: None,

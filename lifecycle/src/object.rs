@@ -1,7 +1,7 @@
 //! A Box as the API server hands it out. Reading it never fails for what its record holds: one
 //! object that this build cannot understand must not hide the others.
 
-use boxes_crds::{BOX_FINALIZER, BoxObject, BoxSpec};
+use boxes_crds::{BOX_FINALIZER, BoxObject, BoxSpec, DOMAIN};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Deserializer};
@@ -12,7 +12,7 @@ use crate::record::{Record, Unreadable};
 /// A Box, with its record read or found unreadable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoxView {
-    /// The object's metadata, without `managedFields`.
+    /// The object's metadata, without `managedFields`, labels, and annotations that are not ours.
     pub metadata: ObjectMeta,
     /// What is asked and what is recorded.
     pub content: Result<(BoxSpec, Record), Unreadable>,
@@ -25,6 +25,10 @@ impl BoxView {
     #[must_use]
     pub fn read(mut metadata: ObjectMeta, spec: Value, status: Option<Value>) -> Self {
         metadata.managed_fields = None;
+        metadata.labels = None;
+        if let Some(annotations) = &mut metadata.annotations {
+            annotations.retain(|key, _| key.starts_with(DOMAIN));
+        }
         let recorded_pod_uid = status
             .as_ref()
             .and_then(|status| status.pointer("/run/pod/uid")?.as_str())

@@ -39,6 +39,7 @@ impl From<Pod> for PodView {
             container,
             conditions: conditions.map(condition).collect(),
             start_time: status.start_time.map(|time| time.0),
+            observed_generation: status.observed_generation,
             reason: status.reason,
             message: status.message,
         }
@@ -51,6 +52,7 @@ fn project(full: ObjectMeta) -> ObjectMeta {
         name: full.name,
         namespace: full.namespace,
         uid: full.uid,
+        generation: full.generation,
         resource_version: full.resource_version,
         creation_timestamp: full.creation_timestamp,
         deletion_timestamp: full.deletion_timestamp,
@@ -127,13 +129,27 @@ fn failure(container: &ContainerStatus) -> Option<String> {
     })
 }
 
+/// Whether the runtime ever made a container, as far as the kubelet knows. One that it lost has no
+/// id any more, but counts as restarted.
+fn was_made(container: &ContainerStatus) -> bool {
+    let has_id = container
+        .container_id
+        .as_ref()
+        .is_some_and(|id| !id.is_empty());
+    let before = container
+        .last_state
+        .as_ref()
+        .is_some_and(|state| state.terminated.is_some());
+    has_id || before || container.restart_count > 0
+}
+
 fn command_container(status: &PodStatus) -> Option<ContainerView> {
     let all = status.container_statuses.iter().flatten();
     let found = all
         .into_iter()
         .find(|container| container.name == boxes_crds::CONTAINER)?;
     Some(ContainerView {
-        has_id: found.container_id.as_ref().is_some_and(|id| !id.is_empty()),
+        was_made: was_made(found),
         state: run_state(found.state.clone().unwrap_or_default()),
     })
 }

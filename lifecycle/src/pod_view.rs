@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(from = "Pod")]
 pub struct PodView {
-    /// Name, namespace, UID, resource version, times, finalizers, owners, and our own labels and
+    /// Name, namespace, UID, generation, resource version, times, finalizers, owners, and our own labels and
     /// annotations.
     pub metadata: ObjectMeta,
     /// The node that it is bound to.
@@ -24,6 +24,8 @@ pub struct PodView {
     pub message: Option<String>,
     /// When the kubelet acknowledged the pod.
     pub start_time: Option<Timestamp>,
+    /// The generation of the pod that the kubelet's status answers.
+    pub observed_generation: Option<i64>,
     /// `status.conditions`.
     pub conditions: Vec<PodCondition>,
     /// The container that runs the command; absent while the kubelet has not reported it.
@@ -84,7 +86,7 @@ pub struct PodCondition {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainerView {
     /// Whether the runtime ever made it.
-    pub has_id: bool,
+    pub was_made: bool,
     /// What it is doing.
     pub state: RunState,
 }

@@ -303,6 +303,10 @@ fn as_written(status: &BoxStatus) -> Option<Value> {
     serde_json::to_value(status).ok()
 }
 
+/// How long a box without a word from the scheduler stays unwritten: a scheduler with much to do is
+/// no news either, and what it cannot place it says.
+const SCHEDULED: SignedDuration = SignedDuration::from_secs(10);
+
 /// How long the status can wait: only on the way to Running, and only while all is well.
 fn settles_in(world: &World, status: &BoxStatus) -> Option<SignedDuration> {
     let state = status.state.as_deref().and_then(State::parse)?;
@@ -319,18 +323,19 @@ fn settles_in(world: &World, status: &BoxStatus) -> Option<SignedDuration> {
         .creation_timestamp
         .as_ref()
         .map(|time| time.0);
-    let since = match state {
-        State::Pending => created?,
+    let unplaced = world.pod.ours().is_some() && status.message.is_none();
+    let (since, settled) = match state {
+        State::Pending => (created?, if unplaced { SCHEDULED } else { SETTLED }),
         State::Materializing => {
             let scheduled = status
                 .run
                 .as_ref()
                 .and_then(|run| run.scheduled_at.as_ref());
-            scheduled.map(|time| time.0).or(created)?
+            (scheduled.map(|time| time.0).or(created)?, SETTLED)
         }
         State::Running | State::Stopped | State::Exited => return None,
     };
     // The clock of the API server may be ahead of ours.
-    let wait = (SETTLED - world.now.duration_since(since)).min(SETTLED);
+    let wait = (settled - world.now.duration_since(since)).min(settled);
     wait.is_positive().then_some(wait)
 }

@@ -33,6 +33,23 @@ pub struct World {
 }
 
 impl World {
+    /// A world in which nothing but the Box was looked at and nothing is remembered.
+    #[must_use]
+    pub const fn unseen(object: BoxView, now: Timestamp) -> Self {
+        Self {
+            now,
+            object,
+            pod: Seen::NotSeen,
+            node: NodeView::Unknown,
+            namespace_terminating: false,
+            name_collided: false,
+            refusal: None,
+            trouble: None,
+            missing_since: None,
+            deadline_refused: false,
+        }
+    }
+
     /// The spec and the record, unless the Box is unreadable.
     #[must_use]
     pub fn readable(&self) -> Option<(&BoxSpec, &Record)> {

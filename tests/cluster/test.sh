@@ -29,4 +29,4 @@ if [ -n "${KUBECONFIG:-}" ] && [ "$KUBECONFIG" != "$(kubeconfig)" ]; then
 else
     own_cluster
 fi
-cargo test --locked --package boxes-tests --test e2e
+cargo test --locked --package boxes-tests --test e2e -- --test-threads 8

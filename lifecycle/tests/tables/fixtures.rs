@@ -106,8 +106,12 @@ impl ABox {
         self.recorded(json!({"conditions": all}))
     }
 
-    pub(crate) fn deleted(mut self) -> Self {
-        self.metadata.deletion_timestamp = Some(Time(at(90)));
+    pub(crate) fn deleted(self) -> Self {
+        self.deleted_at(90)
+    }
+
+    pub(crate) fn deleted_at(mut self, seconds: i64) -> Self {
+        self.metadata.deletion_timestamp = Some(Time(at(seconds)));
         self
     }
 
@@ -138,16 +142,8 @@ impl ABox {
     /// The world at 100 around this Box.
     pub(crate) fn with(self, pod: impl Into<Seen>) -> World {
         World {
-            now: at(100),
-            object: self.view(),
             pod: pod.into(),
-            node: NodeView::Unknown,
-            namespace_terminating: false,
-            name_collided: false,
-            refusal: None,
-            trouble: None,
-            missing_since: None,
-            deadline_refused: false,
+            ..World::unseen(self.view(), at(100))
         }
     }
 }
@@ -219,8 +215,8 @@ pub(crate) fn an_ended_pod(code: i32, reason: &str) -> APod {
 }
 
 impl APod {
-    fn container(mut self, has_id: bool, state: RunState) -> Self {
-        self.0.container = Some(ContainerView { has_id, state });
+    fn container(mut self, was_made: bool, state: RunState) -> Self {
+        self.0.container = Some(ContainerView { was_made, state });
         self
     }
 
@@ -252,6 +248,30 @@ impl APod {
         self.0.metadata.deletion_timestamp = Some(Time(at(seconds + 30)));
         self.0.metadata.deletion_grace_period_seconds = Some(30);
         self
+    }
+
+    /// Its kubelet has asked for the last time: at that time, with no grace. The kubelet's status
+    /// answers the deletion, or is older.
+    pub(crate) fn deleted_for_good_at(mut self, seconds: i64, answered: bool) -> Self {
+        self.0.metadata.deletion_timestamp = Some(Time(at(seconds)));
+        self.0.metadata.deletion_grace_period_seconds = Some(0);
+        self.0.metadata.generation = Some(2);
+        self.0.observed_generation = Some(if answered { 2 } else { 1 });
+        self
+    }
+
+    /// The kubelet gave up on it, and calls the end of what it never made unknown.
+    pub(crate) fn with_unknown_end(self, was_made: bool) -> Self {
+        let state = RunState::Terminated {
+            code: 137,
+            reason: Some("ContainerStatusUnknown".to_owned()),
+            message: None,
+            started: None,
+            finished: None,
+        };
+        let mut pod = self.container(was_made, state);
+        pod.0.any_running = false;
+        pod
     }
 
     pub(crate) fn disrupted_at(mut self, seconds: i64, reason: &str) -> Self {

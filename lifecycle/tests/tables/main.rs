@@ -16,6 +16,7 @@ mod orphans;
 mod reading;
 mod records;
 mod said;
+mod settling;
 mod starting;
 mod template;
 mod traps;

@@ -5,8 +5,8 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::fixtures::{
-    ABox, Decides, a_box, a_running_box, a_running_pod, an_ended_box, an_ended_pod, an_unbound_pod,
-    at, told,
+    ABox, Decides, a_bound_pod, a_box, a_materializing_box, a_running_box, a_running_pod,
+    an_ended_box, an_ended_pod, an_unbound_pod, at, told,
 };
 
 fn created_stopped() -> ABox {
@@ -65,6 +65,12 @@ fn what_is_forbidden_is_asked_again_later() {
 fn an_old_answer_keeps_nobody_awake(#[case] mut world: World) {
     world.refusal = Some(forbidden_until(50));
     assert_eq!(world.decided().wake, None);
+}
+
+#[test]
+fn a_taken_name_is_looked_at_again() {
+    let wake = a_box().with(Seen::Foreign).decided().wake;
+    assert_eq!(wake.unwrap().as_secs(), 30);
 }
 
 #[test]
@@ -163,7 +169,14 @@ fn a_lowered_deadline_reaches_the_pod() {
 
 #[test]
 fn a_clock_that_lags_behind_the_servers_delays_a_status_by_a_moment_only() {
-    let world = a_box().with(an_unbound_pod()).after(-1000);
+    let world = a_materializing_box().with(a_bound_pod()).after(-1000);
     let wake = world.decided().wake.unwrap().as_secs();
     assert!(wake <= 2, "{wake}");
+}
+
+#[test]
+fn a_pod_that_the_scheduler_has_not_come_to_is_no_news_for_ten_seconds() {
+    let since_creation = |seconds: i64| a_box().with(an_unbound_pod()).after(seconds - 100);
+    assert_eq!(since_creation(9).decided().status, None);
+    assert!(since_creation(10).decided().status.is_some());
 }

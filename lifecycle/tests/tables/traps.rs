@@ -32,6 +32,31 @@ fn overdue(code: i32, deadline: i64) -> APod {
 #[case::a_tie_with_a_stop(a_running_box().stopped_at(50, "Spec"), an_ended_pod(4, "Error"), "Stopped Stopped 4 - Derived")]
 #[case::ended_before_the_deletion(a_running_box(), an_ended_pod(4, "Error").deleted_at(51), "Exited Exit 4 - Derived")]
 #[case::a_tie_with_a_deletion(a_running_box(), an_ended_pod(4, "Error").deleted_at(50), "Stopped PodDeleted 4 - Derived")]
+#[case::deleted_and_gone_for_good_before_anyone_looked(
+    a_running_box(),
+    an_ended_pod(9, "Error").deleted_for_good_at(55, true),
+    "Stopped PodDeleted 9 - Derived"
+)]
+#[case::ended_and_deleted_for_good_before_anyone_looked(
+    a_running_box(),
+    an_ended_pod(9, "Error").deleted_for_good_at(55, false),
+    "Exited Exit 9 - Derived"
+)]
+#[case::deleted_together_with_its_box(
+    a_running_box().deleted_at(45),
+    an_ended_pod(143, "Error").deleted_at(46),
+    "Stopped Stopped - 15 Derived"
+)]
+#[case::ended_before_its_box_was_deleted(
+    a_running_box().deleted_at(51),
+    an_ended_pod(4, "Error").deleted_at(52),
+    "Exited Exit 4 - Derived"
+)]
+#[case::deleted_before_its_box(
+    a_running_box().deleted_at(46),
+    an_ended_pod(143, "Error").deleted_at(45),
+    "Stopped PodDeleted - 15 Derived"
+)]
 #[case::ended_before_the_drain(a_running_box(), an_ended_pod(0, "Completed").deleted_at(51).disrupted_at(51, "EvictionByEvictionAPI"), "Exited Exit 0 - Derived")]
 #[case::oom_before_the_drain(a_running_box(), an_ended_pod(137, "OOMKilled").deleted_at(51).disrupted_at(51, "EvictionByEvictionAPI"), "Exited OOM 137 - Derived")]
 #[case::ended_before_the_deadline(timed(41), overdue(0, 41), "Exited Exit 0 - Derived")]
@@ -146,5 +171,30 @@ fn parts_of_a_second_in_a_stop_are_not_compared() {
     assert_eq!(
         told(&object.with(pod).status()),
         "Stopped Stopped - 15 Derived"
+    );
+}
+
+#[rstest]
+#[case::never_made(
+    false,
+    "Stopped StartFailed - - Derived",
+    "activeDeadlineSeconds (30) passed before the command started"
+)]
+#[case::made_and_lost(true, "Exited Timeout - - Inferred", "its exit code is unknown")]
+fn an_unknown_end_after_a_deadline_names_what_is_known(
+    #[case] was_made: bool,
+    #[case] ending: &str,
+    #[case] message: &str,
+) {
+    let pod = a_bound_pod()
+        .with_deadline(30)
+        .failed_by("DeadlineExceeded")
+        .with_unknown_end(was_made);
+    let object = a_materializing_box().asks(json!({"activeDeadlineSeconds": 30}));
+    let status = object.with(pod).status();
+    assert_eq!(told(&status), ending);
+    assert!(
+        status.message.as_deref().unwrap().contains(message),
+        "{status:?}"
     );
 }

@@ -27,7 +27,14 @@ pub(super) async fn create(client: &Client, path: &str, object: &Value) -> Resul
 
 /// Changes an object by a merge patch.
 pub(super) async fn patch(client: &Client, path: &str, change: &Value) -> Result<Value> {
-    send(client, "PATCH", path, "application/merge-patch+json", change).await
+    send(
+        client,
+        "PATCH",
+        path,
+        "application/merge-patch+json",
+        change,
+    )
+    .await
 }
 
 /// Deletes an object, or all that a path names.

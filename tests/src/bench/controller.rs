@@ -5,11 +5,15 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use kube::Client;
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::child::Child;
+use super::cluster_access::get;
 use super::processes::{self, Memory};
+use crate::harness::{DEPLOYMENT, NAMESPACE};
 
 /// How long it may take to be ready, and to fall silent.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -29,11 +33,17 @@ pub(super) struct Controller {
 }
 
 impl Controller {
-    /// Starts it as the chart does, but for the lease: it is alone.
+    /// Starts it as the chart does, with the same lease.
     pub(super) fn start(program: &Path, kubeconfig: &Path, log: &Path) -> Result<Self> {
         let address = free_address()?;
-        let listen = format!("--listen={address}");
-        let arguments = ["--log-level=info", "--log-format=json", &listen];
+        let arguments = [
+            "--log-level=info".to_owned(),
+            "--log-format=json".to_owned(),
+            format!("--lease-namespace={NAMESPACE}"),
+            format!("--lease-name={DEPLOYMENT}"),
+            format!("--identity={}", identity(address)),
+            format!("--listen={address}"),
+        ];
         let started = Instant::now();
         let variable = ("KUBECONFIG", kubeconfig);
         let child = Child::start("the controller", program, &arguments, variable, log)?;
@@ -54,6 +64,21 @@ impl Controller {
             tokio::time::sleep(PACE).await;
         }
         bail!("the controller is not ready after {} s", PATIENCE.as_secs())
+    }
+
+    /// Waits until it leads. One that was killed before it holds the lease for a while.
+    pub(super) async fn leads(&mut self, client: &Client) -> Result<()> {
+        let path =
+            format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{DEPLOYMENT}");
+        while self.started.elapsed() < PATIENCE {
+            self.child.check()?;
+            let lease = get::<Value>(client, &path).await.unwrap_or_default();
+            if lease["spec"]["holderIdentity"] == identity(self.address) {
+                return Ok(());
+            }
+            tokio::time::sleep(PACE).await;
+        }
+        bail!("the controller does not get its lease")
     }
 
     /// Waits until it does nothing any more; when that began, as time since its start.
@@ -108,6 +133,10 @@ impl Controller {
             .context("the controller's answer is no HTTP")?;
         Ok((code, answer))
     }
+}
+
+fn identity(address: SocketAddr) -> String {
+    format!("boxes-bench-{}", address.port())
 }
 
 /// A port of loopback that nobody uses.

@@ -32,7 +32,13 @@ pub(super) async fn start(bench: &Bench) -> Result<Child> {
     let variable = ("HOME", bench.folder.as_path());
     let child = Child::start("kwok", &program, &arguments, variable, &log)?;
     stream::iter(0..NODES)
-        .map(|number| node(&bench.client, format!("bench-kwok-{number:02}"), Place::Kwok))
+        .map(|number| {
+            node(
+                &bench.client,
+                format!("bench-kwok-{number:02}"),
+                Place::Kwok,
+            )
+        })
         .buffer_unordered(8)
         .try_collect::<()>()
         .await?;

@@ -89,7 +89,10 @@ impl Spent {
         for (kind, count) in self.requests.all() {
             let line = format!("{}: {} {}", kind.who, kind.verb, kind.resource);
             let refused = each(count.refused);
-            requests.insert(line, json!({"asked": each(count.asked), "refused": refused}));
+            requests.insert(
+                line,
+                json!({"asked": each(count.asked), "refused": refused}),
+            );
         }
         json!({
             "seconds": round(self.time.as_secs_f64()),

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use boxes_crds::BOX_NAME_ANNOTATION;
 use futures::TryStreamExt;
+use kube::Client;
 use kube::api::{WatchEvent, WatchParams};
 use kube::core::Request;
-use kube::Client;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use tokio::sync::watch;
@@ -113,7 +113,8 @@ impl Observer {
                     let note = |object: &Seen<BoxStatus>, _: bool, now| book.note_box(object, now);
                     follow(&client, &path, version, note).await
                 } else {
-                    let note = |object: &Seen<PodStatus>, gone, now| book.note_pod(object, gone, now);
+                    let note =
+                        |object: &Seen<PodStatus>, gone, now| book.note_pod(object, gone, now);
                     follow(&client, &path, version, note).await
                 }
             });

@@ -84,7 +84,10 @@ impl Report {
         writeln!(out, "\n{}", table(&self.figures, &last.figures))?;
         writeln!(out, "All of it: {}", options.output.display())?;
         let (from, to) = (options.output.display(), options.last.display());
-        writeln!(out, "To make these the committed figures, after a whole run on an idle machine:")?;
+        writeln!(
+            out,
+            "To make these the committed figures, after a whole run on an idle machine:"
+        )?;
         writeln!(out, "  cp {from} {to} && git add {to}")?;
         Ok(())
     }

@@ -127,7 +127,10 @@ impl Bench {
     async fn prepare(&mut self) -> Result<()> {
         let (progress, client) = (self.progress, self.client.clone());
         self.installed = progress
-            .step("pausing the installed controller", installed::pause(&client))
+            .step(
+                "pausing the installed controller",
+                installed::pause(&client),
+            )
             .await?;
         let config = kubeconfig::for_the_controller(&client, &self.admin, &self.folder).await?;
         self.kubeconfig = Some(config);
@@ -137,20 +140,22 @@ impl Bench {
         self.kwok = Some(kwok);
         self.fresh_controller().await?;
         progress
-            .step("removing what an earlier run left", cleanup::namespaces(self))
+            .step(
+                "removing what an earlier run left",
+                cleanup::namespaces(self),
+            )
             .await?;
         self.warn_of_others().await
     }
 
     /// Starts the controller anew and waits until it does nothing.
     pub(super) async fn fresh_controller(&mut self) -> Result<&mut Controller> {
-        self.stop_controller().await?;
-        let config = self.kubeconfig.as_ref().context("no kubeconfig")?;
-        let log = self.folder.join("controller.log");
-        let mut started = Controller::start(&self.program, config, &log)?;
+        let client = self.client.clone();
+        let started = self.new_controller().await?;
         started.ready().await?;
+        started.leads(&client).await?;
         started.idle().await?;
-        Ok(self.controller.insert(started))
+        Ok(started)
     }
 
     /// Starts the controller and does not wait for anything.
@@ -185,7 +190,9 @@ impl Bench {
             },
         });
         let made = create(&self.client, &core("namespaces"), &asked).await?;
-        let name = made.pointer("/metadata/name").and_then(|name| name.as_str());
+        let name = made
+            .pointer("/metadata/name")
+            .and_then(|name| name.as_str());
         let name = name.context("a namespace without a name")?.to_owned();
         kwok::default_account(&self.client, &name).await?;
         Ok(name)
@@ -196,13 +203,15 @@ impl Bench {
         let list: serde_json::Value = get(&self.client, "/apis/boxes.run/v1alpha1/boxes").await?;
         let others = list["items"].as_array().map_or(0, Vec::len);
         if others > 0 {
-            let line = format!("note: {others} other boxes are in this cluster, and are measured too");
+            let line =
+                format!("note: {others} other boxes are in this cluster, and are measured too");
             self.progress.say(&line);
         }
         let busy = super::report::busy_before().await?;
         self.report.note_machine(busy, others);
         if busy > 0.25 {
-            let line = format!("warning: others keep {busy:.1} CPUs busy, so the figures are no good");
+            let line =
+                format!("warning: others keep {busy:.1} CPUs busy, so the figures are no good");
             self.progress.say(&line);
         }
         Ok(())

@@ -58,7 +58,10 @@ mod tests {
         let text = table(&[figure(7.0)], &[figure(4.0)]);
         let line = text.lines().nth(1).unwrap();
         let words: Vec<_> = line.split_whitespace().collect();
-        assert_eq!(words, ["lag", "7.00", "ms", "4.00", "≤", "5", "ms", "MISSED"]);
+        assert_eq!(
+            words,
+            ["lag", "7.00", "ms", "4.00", "≤", "5", "ms", "MISSED"]
+        );
     }
 
     #[test]

@@ -84,10 +84,7 @@ impl Kubectl {
             .args(["--namespace", &self.namespace])
             .args(args)
             .env("KUBECONFIG", &self.kubeconfig)
-            .env(
-                "KUBECACHEDIR",
-                std::env::temp_dir().join("boxes-e2e-kubectl"),
-            )
+            .env("KUBECACHEDIR", cache())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -117,6 +114,13 @@ impl From<Output> for Said {
             err: text(&output.stderr),
         }
     }
+}
+
+/// Where kubectl keeps what it learned of the API: beside the tests' own program, so that a clean build
+/// folder is all that has to be removed.
+fn cache() -> PathBuf {
+    let program = std::env::current_exe().unwrap_or_default();
+    program.with_file_name("kubectl-cache")
 }
 
 /// The program: `KUBECTL` when it is set, else the one of the test cluster, found once.

@@ -1,5 +1,5 @@
 //! What end-to-end tests are written with: a cluster that all tests of a process share, namespaces of
-//! their own, and helpers that read like sentences.
+//! their own, and words that make sentences.
 //!
 //! ```no_run
 //! use boxes_tests::harness::{Reason, State, a_box, e2e};

@@ -106,7 +106,11 @@ fn report(bench: &mut Bench, burst: &Burst) {
     report.at_most(name("controller CPU, each"), "ms", cpu, 2.0);
     let cpu = spent.cpu_each("kube-apiserver", *count);
     report.at_most(name("API server CPU, each"), "ms", cpu, 30.0);
-    report.figure(name("controller writes, each"), "", spent.writes_each(*count));
+    report.figure(
+        name("controller writes, each"),
+        "",
+        spent.writes_each(*count),
+    );
     report.figure(name("end to recorded, p50"), "ms", lag.percent(50));
     report.figure(name("end to recorded, p99"), "ms", lag.percent(99));
     let mut detail = spent.details(*count);

@@ -37,8 +37,16 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
         cleanup::release_by_hand(&bench.client, &namespace).await?;
     }
     let report = &mut bench.report;
-    report.figure("200 alone: create to all done, p50", "ms", alone.percent(50));
-    report.figure("200 alone: create to all done, p99", "ms", alone.percent(99));
+    report.figure(
+        "200 alone: create to all done, p50",
+        "ms",
+        alone.percent(50),
+    );
+    report.figure(
+        "200 alone: create to all done, p99",
+        "ms",
+        alone.percent(99),
+    );
     let name = |what| format!("200 among 10 stuck: {what}");
     report.figure(name("create to all done, p50"), "ms", among.percent(50));
     report.figure(name("create to all done, p99"), "ms", among.percent(99));
@@ -75,7 +83,12 @@ async fn make_stuck(client: &Client, held: &str, full: &str) -> Result<()> {
         if place == Place::Deaf {
             let pod = pod_of(client, namespace, &name).await?;
             bound(client, namespace, &pod).await?;
-            delete(client, &format!("{}/{name}", boxes_in(namespace)), &json!({})).await?;
+            delete(
+                client,
+                &format!("{}/{name}", boxes_in(namespace)),
+                &json!({}),
+            )
+            .await?;
         } else if namespace == held {
             observer.create(&name);
             let pod = pod_of(client, namespace, &name).await?;
@@ -84,7 +97,9 @@ async fn make_stuck(client: &Client, held: &str, full: &str) -> Result<()> {
     }
     for number in 0..3 {
         let ended = |life: &Life| life.box_ended.is_some();
-        observer.one(&format!("held-{number}"), PATIENCE, ended).await?;
+        observer
+            .one(&format!("held-{number}"), PATIENCE, ended)
+            .await?;
     }
     Ok(())
 }
@@ -132,7 +147,10 @@ async fn hold(client: &Client, namespace: &str, pod: &str) -> Result<()> {
     let path = format!("{}/{pod}", core_in(namespace, "pods"));
     for _ in 0..20 {
         let seen: serde_json::Value = get(client, &path).await?;
-        let mut finalizers = seen["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+        let mut finalizers = seen["metadata"]["finalizers"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         finalizers.push(json!(FOREIGN_FINALIZER));
         let version = &seen["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"finalizers": finalizers, "resourceVersion": version}});
@@ -148,7 +166,10 @@ async fn stuck_in(client: &Client, namespace: &str) -> Result<usize> {
     let list: serde_json::Value = get(client, &boxes_in(namespace)).await?;
     let items = list["items"].as_array().context("no list of boxes")?;
     let done = |item: &&serde_json::Value| {
-        let mut conditions = item["status"]["conditions"].as_array().into_iter().flatten();
+        let mut conditions = item["status"]["conditions"]
+            .as_array()
+            .into_iter()
+            .flatten();
         conditions.any(|known| known["type"] == "CleanedUp" && known["status"] == "True")
     };
     Ok(items.len() - items.iter().filter(done).count())

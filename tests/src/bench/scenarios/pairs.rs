@@ -38,22 +38,32 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
         let (pod, name) = (format!("pod-{number}"), format!("box-{number}"));
         // Each is the first of its pair as often as the other.
         if number % 2 == 0 {
-            found.pods.push(a_pod_of(bench, &namespace, &mut observer, &pod).await?);
+            found
+                .pods
+                .push(a_pod_of(bench, &namespace, &mut observer, &pod).await?);
             found.note(&a_box_of(bench, &namespace, &mut observer, &name).await?)?;
         } else {
             found.note(&a_box_of(bench, &namespace, &mut observer, &name).await?)?;
-            found.pods.push(a_pod_of(bench, &namespace, &mut observer, &pod).await?);
+            found
+                .pods
+                .push(a_pod_of(bench, &namespace, &mut observer, &pod).await?);
         }
     }
     let spent = meter.stop(bench, &namespace)?;
-    report(bench, found, &spent.details(PAIRS), spent.cpu_each(audit::CONTROLLER, PAIRS));
+    report(
+        bench,
+        found,
+        &spent.details(PAIRS),
+        spent.cpu_each(audit::CONTROLLER, PAIRS),
+    );
     cleanup::boxes(&bench.client, &namespace).await
 }
 
 impl Found {
     fn note(&mut self, life: &Life) -> Result<()> {
         let ended = life.box_ended.context("a box that has ended")?;
-        self.boxes.push(ended.saturating_duration_since(life.created));
+        self.boxes
+            .push(ended.saturating_duration_since(life.created));
         self.lags.extend(life.lag());
         Ok(())
     }
@@ -97,7 +107,11 @@ fn report(bench: &mut Bench, found: Found, spent: &Value, cpu: f64) {
     let lags = Times::new(found.lags);
     let report = &mut bench.report;
     let name = |what: &str| format!("real node, 50 pairs: {what}");
-    report.figure(name("bare pod, create to ended, p50"), "ms", pods.percent(50));
+    report.figure(
+        name("bare pod, create to ended, p50"),
+        "ms",
+        pods.percent(50),
+    );
     report.figure(name("Box, create to ended, p50"), "ms", boxes.percent(50));
     let more = boxes.percent(50) - pods.percent(50);
     report.figure(name("Box more than pod, p50"), "ms", more);

@@ -37,7 +37,10 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
     report.at_most(name("writes"), "", writes, 0.0);
     report.at_most(name("RSS"), "MiB", middle(|it| it.memory.resident), 32.0);
     report.figure(name("peak RSS"), "MiB", middle(|it| it.memory.peak));
-    report.detail("restart", json!(starts.iter().map(detail).collect::<Vec<_>>()));
+    report.detail(
+        "restart",
+        json!(starts.iter().map(detail).collect::<Vec<_>>()),
+    );
     if let Some((namespace, _)) = bench.finished.take() {
         cleanup::boxes(&bench.client, &namespace).await?;
     }

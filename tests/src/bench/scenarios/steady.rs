@@ -34,7 +34,12 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
     let report = &mut bench.report;
     report.at_most("5/s: end to recorded, p50", "ms", lag.percent(50), 5.0);
     report.at_most("5/s: end to recorded, p99", "ms", lag.percent(99), 20.0);
-    report.at_most("5/s: controller writes, each", "", spent.writes_each(COUNT), 7.0);
+    report.at_most(
+        "5/s: controller writes, each",
+        "",
+        spent.writes_each(COUNT),
+        7.0,
+    );
     for (kind, count) in spent.requests.writes() {
         let name = format!("5/s:   {} {}", kind.verb, kind.resource);
         report.figure(name, "", per_box(count));
