@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use boxes_lifecycle::{BoxView, PodView};
 use kube::runtime::reflector::Store;
 use kube::{Api, Client};
+use tokio::sync::SetOnce;
 
 use crate::announce::Announcer;
 use crate::cache::CachedBox;
@@ -24,6 +25,10 @@ pub(crate) struct Context {
     pub memories: Memories,
     pub metrics: Metrics,
     pub announcer: Announcer,
+    /// Set when the first list of Boxes is in the cache.
+    pub boxes_listed: SetOnce<()>,
+    /// Set when the first list of pods is.
+    pub pods_listed: SetOnce<()>,
     /// Whether the first lists are in, or another controller leads and this one could take over.
     pub ready: AtomicBool,
 }

@@ -9,6 +9,7 @@ use kube::Client;
 use kube::client::Body;
 use kube::runtime::reflector;
 use serde_json::{Value, json};
+use tokio::sync::SetOnce;
 use tower_test::mock;
 
 use crate::announce::Announcer;
@@ -62,6 +63,8 @@ pub(crate) fn context(answers: Vec<(u16, Value)>) -> (Context, Log) {
         boxes,
         memories: Memories::default(),
         metrics: Metrics::new(),
+        boxes_listed: SetOnce::new(),
+        pods_listed: SetOnce::new(),
         ready: AtomicBool::new(false),
     };
     (cx, log)

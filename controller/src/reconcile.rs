@@ -29,7 +29,10 @@ const OUTDATED: Duration = Duration::from_secs(1);
 /// What an event about one Box leads to.
 pub(crate) async fn reconcile(cached: Arc<CachedBox>, cx: Arc<Context>) -> Result<Action, Error> {
     // What is deleted before the first list of pods would never be told of.
-    if cx.pods.wait_until_ready().await.is_err() {
+    if tokio::time::timeout(LATE, cx.pods_listed.wait())
+        .await
+        .is_err()
+    {
         return Ok(Action::requeue(LATE));
     }
     match &*cached {

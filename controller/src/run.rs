@@ -12,6 +12,7 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::{Controller, WatchStreamExt, controller, reflector, watcher};
 use kube::{Api, Client};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::SetOnce;
 
 use crate::announce::Announcer;
 use crate::args::Args;
@@ -75,6 +76,8 @@ fn context(client: Client, args: &Args) -> (Arc<Context>, Writers) {
         boxes,
         memories: Memories::default(),
         metrics: Metrics::new(),
+        boxes_listed: SetOnce::new(),
+        pods_listed: SetOnce::new(),
         ready: AtomicBool::new(false),
     };
     (
@@ -90,10 +93,14 @@ fn context(client: Client, args: &Args) -> (Arc<Context>, Writers) {
 async fn lead(cx: Arc<Context>, writers: Writers, args: &Args) -> anyhow::Result<()> {
     let boxes = Api::<CachedBox>::all(cx.client.clone());
     let boxes = watcher(boxes, watcher::Config::default()).default_backoff();
-    let boxes = reflector(writers.boxes, boxes).applied_objects();
+    let boxes = reflector(writers.boxes, boxes)
+        .inspect(on_list(&cx, |cx| &cx.boxes_listed))
+        .applied_objects();
     let pods = Api::<PodView>::all(cx.client.clone());
     let pods = watcher(pods, watcher::Config::default().labels(BOX_UID_LABEL)).default_backoff();
-    let pods = reflector(writers.pods, pods).touched_objects();
+    let pods = reflector(writers.pods, pods)
+        .inspect(on_list(&cx, |cx| &cx.pods_listed))
+        .touched_objects();
 
     tokio::spawn(announce_start(cx.clone()));
     tokio::spawn(orphans::watch(cx.clone()));
@@ -122,30 +129,36 @@ fn note<T, E: std::error::Error>(
     }
 }
 
+/// Sets a gate once a watch has its first whole list. (A store's own `wait_until_ready` wakes only
+/// one of those that wait for it.)
+fn on_list<K>(
+    cx: &Arc<Context>,
+    gate: fn(&Context) -> &SetOnce<()>,
+) -> impl FnMut(&Result<watcher::Event<K>, watcher::Error>) + use<K> {
+    let cx = cx.clone();
+    move |event| {
+        if let Ok(watcher::Event::InitDone) = event {
+            // It is set already when a watch lists again.
+            let _ = gate(&cx).set(());
+        }
+    }
+}
+
 /// One line about what a start found.
 async fn announce_start(cx: Arc<Context>) {
     let began = Timestamp::now();
-    let lists = (
-        cx.boxes.wait_until_ready().await,
-        cx.pods.wait_until_ready().await,
+    cx.boxes_listed.wait().await;
+    cx.pods_listed.wait().await;
+    cx.ready.store(true, Ordering::Relaxed);
+    let boxes = cx.boxes.state();
+    let took = Timestamp::now().duration_since(began).as_millis();
+    tracing::info!(
+        boxes = boxes.len(),
+        ended = boxes.iter().filter(|object| object.has_ended()).count(),
+        pods = cx.pods.len(),
+        took_ms = i64::try_from(took).unwrap_or(i64::MAX),
+        "the controller has started"
     );
-    if let (Ok(()), Ok(())) = lists {
-        cx.ready.store(true, Ordering::Relaxed);
-        let ended = cx
-            .boxes
-            .state()
-            .iter()
-            .filter(|object| object.has_ended())
-            .count();
-        tracing::info!(
-            boxes = cx.boxes.len(),
-            ended,
-            pods = cx.pods.len(),
-            took_ms = i64::try_from(Timestamp::now().duration_since(began).as_millis())
-                .unwrap_or(i64::MAX),
-            "the controller has started"
-        );
-    }
 }
 
 async fn asked_to_stop() {
