@@ -18,6 +18,8 @@ mod metrics;
 mod observe;
 mod orphans;
 #[cfg(test)]
+mod pass_tests;
+#[cfg(test)]
 mod reading_tests;
 mod reconcile;
 pub mod run;

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use crate::model::{Crash, Disturbance, Plan, Report, run};
-use crate::plans::{command, plan};
+use crate::plans::{cases, command, plan};
 
 /// Nothing is left to do or to say, and nothing of the box is left over.
 fn assert_settled(report: &Report) {
@@ -24,14 +24,6 @@ fn assert_settled(report: &Report) {
 fn survives_crashes(plan: &Plan) -> bool {
     let timing = [Disturbance::ForbidPods, Disturbance::RestartController];
     plan.lag == (0, 0) && !plan.disturbances.iter().any(|(_, it)| timing.contains(it))
-}
-
-fn cases(count: u32) -> ProptestConfig {
-    ProptestConfig {
-        cases: count,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
 }
 
 proptest! {

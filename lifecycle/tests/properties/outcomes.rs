@@ -4,7 +4,7 @@ use boxes_crds::BoxSpec;
 use proptest::prelude::*;
 
 use crate::model::{Command, Crash, Disturbance, OnTerm, Plan, Start, run};
-use crate::plans::command;
+use crate::plans::{cases, command};
 
 type End = (&'static str, &'static str, Option<i32>, Option<i32>);
 
@@ -58,7 +58,7 @@ fn crash() -> impl Strategy<Value = Crash> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(64))]
 
     #[test]
     fn what_nobody_stops_ends_as_it_ends(

@@ -2,8 +2,25 @@
 
 use boxes_crds::BoxSpec;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use crate::model::{Command, Disturbance, OnTerm, Plan, Start};
+
+/// The lives of an ordinary run are always the same, so that a change fails only for what it
+/// changed. Others are tried with `PROPTEST_RNG_SEED` and more with `PROPTEST_CASES`.
+pub(crate) fn cases(count: u32) -> ProptestConfig {
+    let asked = ProptestConfig::default();
+    let more = std::env::var_os("PROPTEST_CASES").is_some();
+    ProptestConfig {
+        cases: if more { asked.cases } else { count },
+        rng_seed: match asked.rng_seed {
+            RngSeed::Random => RngSeed::Fixed(2026),
+            fixed @ RngSeed::Fixed(_) => fixed,
+        },
+        failure_persistence: None,
+        ..asked
+    }
+}
 
 fn start() -> impl Strategy<Value = Start> {
     prop_oneof![
