@@ -6,7 +6,7 @@ use kube::core::Status;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// A call that reads or writes.
-    #[error("{call} failed: {source}")]
+    #[error("{call} failed: {}", words(source))]
     Call {
         /// What was called, for people.
         call: &'static str,
@@ -45,6 +45,14 @@ impl Error {
             return false;
         };
         api_status(source).is_some_and(|status| status.is_conflict() || status.is_not_found())
+    }
+}
+
+/// The API server's own words where it has some: the rest of its answer says nothing to people.
+fn words(error: &kube::Error) -> String {
+    match api_status(error).map(|status| (status.code, &status.message)) {
+        Some((code, message)) if !message.is_empty() => format!("{message} ({code})"),
+        Some(_) | None => error.to_string(),
     }
 }
 

@@ -22,6 +22,8 @@ mod pass_tests;
 #[cfg(test)]
 mod reading_tests;
 mod reconcile;
+#[cfg(test)]
+mod retry_tests;
 pub mod run;
 mod server;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What the controller remembers about a Box between passes. Losing it costs time, never truth:
 //! everything that must survive is in the Box and its pod.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +33,8 @@ pub(crate) struct Memory {
     pub trouble_with: Option<Cause>,
     /// See [`boxes_lifecycle::World::missing_since`].
     pub missing_since: Option<Timestamp>,
+    /// See [`boxes_lifecycle::World::deletion_asked`].
+    pub deletion_asked: Option<Timestamp>,
     /// See [`boxes_lifecycle::World::deadline_refused`].
     pub deadline_refused: bool,
     /// When a live read first found no Node object, and the version of the pod then.
@@ -41,9 +43,16 @@ pub(crate) struct Memory {
     pub named_unreadable: Option<String>,
 }
 
-/// What a change of starts the count of failed attempts anew: the generation of the Box and the
-/// version of its pod. Our own status writes are no change.
-pub(crate) type Cause = (Option<i64>, Option<u64>);
+/// What a change of starts the count of failed attempts anew. Our own status writes are no change.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Cause {
+    /// What the Box asks; its deletion counts.
+    pub generation: Option<i64>,
+    /// What people say about it in annotations of ours.
+    pub annotations: Option<BTreeMap<String, String>>,
+    /// The version of its pod.
+    pub pod: Option<u64>,
+}
 
 /// The memories, by UID of the Box.
 #[derive(Debug, Default)]
@@ -92,7 +101,7 @@ impl Memory {
         let before = self
             .trouble
             .as_ref()
-            .filter(|_| self.trouble_with == Some(with));
+            .filter(|_| self.trouble_with.as_ref() == Some(&with));
         let attempts = before
             .map_or(0, |trouble| trouble.attempts)
             .saturating_add(1);
@@ -105,6 +114,14 @@ impl Memory {
             next,
         });
         pace.unsigned_abs()
+    }
+
+    /// How long the next attempt must wait, unless something has changed since the last.
+    pub(crate) fn not_due(&self, now: Timestamp, with: &Cause) -> Option<Duration> {
+        let trouble = self.trouble.as_ref()?;
+        let wait = trouble.next.duration_since(now);
+        let unchanged = self.trouble_with.as_ref() == Some(with);
+        (unchanged && wait.is_positive()).then(|| wait.unsigned_abs())
     }
 
     /// Notes that the caches have seen our own last writes.
@@ -156,12 +173,34 @@ mod tests {
             memory.failed(
                 Timestamp::UNIX_EPOCH,
                 "",
-                (Some(generation), None),
+                Cause {
+                    generation: Some(generation),
+                    ..Cause::default()
+                },
                 String::new(),
             );
             memory.trouble.as_ref().unwrap().attempts
         };
         assert_eq!([1, 1, 1, 2, 2].map(&mut attempt), [1, 2, 3, 1, 2]);
+    }
+
+    #[test]
+    fn an_attempt_is_due_in_its_time_and_at_once_when_something_changed() {
+        let mut memory = Memory::default();
+        let now = Timestamp::UNIX_EPOCH;
+        let same = Cause::default();
+        assert_eq!(memory.not_due(now, &same), None);
+        let wait = memory.failed(now, "", same.clone(), String::new());
+        assert_eq!(memory.not_due(now, &same), Some(wait));
+        assert_eq!(
+            memory.not_due(now + SignedDuration::from_secs(2), &same),
+            None
+        );
+        let said = Cause {
+            annotations: Some([("boxes.run/confirm-stopped".into(), "uid".into())].into()),
+            ..same
+        };
+        assert_eq!(memory.not_due(now, &said), None);
     }
 
     #[test]

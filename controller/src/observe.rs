@@ -1,8 +1,8 @@
 //! The one file that reads the cluster for a decision.
 
 use boxes_lifecycle::{
-    BoxView, NodeView, PodView, Seen, World, misses_container, needs_live_pod, needs_namespace,
-    needs_node, pod_name,
+    BoxView, NodeView, PodView, Seen, World, deletion_asked, misses_container, needs_live_pod,
+    needs_namespace, needs_node, pod_name,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node};
@@ -35,6 +35,13 @@ pub(crate) async fn observe(
         cx.memories
             .change(object.uid(), |memory| memory.missing_since = missing_since);
     }
+    let deletion_asked = deletion_asked(&world);
+    if deletion_asked != world.deletion_asked {
+        world.deletion_asked = deletion_asked;
+        cx.memories.change(object.uid(), |memory| {
+            memory.deletion_asked = deletion_asked;
+        });
+    }
     if let Some(node) = needs_node(&world).map(str::to_owned) {
         world.node = node_view(cx, &world, memory, &node).await?;
     }
@@ -51,6 +58,7 @@ fn from_caches(cx: &Context, object: &BoxView, memory: &Memory, now: Timestamp) 
         refusal: memory.refusal.clone(),
         trouble: memory.trouble.clone(),
         missing_since: memory.missing_since,
+        deletion_asked: memory.deletion_asked,
         deadline_refused: memory.deadline_refused,
         ..World::unseen(object.clone(), now)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use boxes_crds::BoxStatus;
-use boxes_lifecycle::{BoxView, Decision, World, decide};
+use boxes_lifecycle::{BoxView, Decision, Trouble, World, Write, decide};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -14,7 +14,7 @@ use crate::apply::{Outcome, apply, version_of, write_status};
 use crate::cache::CachedBox;
 use crate::context::Context;
 use crate::error::Error;
-use crate::memory::Memory;
+use crate::memory::{Cause, Memory};
 use crate::observe::{cached_pod, live_box, observe};
 
 /// How long a pass may take. Longer means that the API server does not answer.
@@ -74,6 +74,10 @@ async fn reconcile_whole(object: &BoxView, cx: &Context) -> Result<Action, Error
         return Ok(Action::requeue(LATE));
     }
     cx.memories.change(object.uid(), Memory::caught_up);
+    if let Some(wait) = memory.not_due(Timestamp::now(), &cause_of(cx, object)) {
+        tell_trouble(cx, object, &memory).await;
+        return Ok(Action::requeue(wait));
+    }
     let pass = pass(cx, object, &memory);
     let result = tokio::time::timeout(LIMIT, pass)
         .await
@@ -100,10 +104,15 @@ pub(crate) fn on_error(cached: Arc<CachedBox>, error: &Error, cx: Arc<Context>) 
     cx.metrics.count_error(error.class());
     let metadata = cached.meta();
     let uid = metadata.uid.as_deref().unwrap_or_default();
-    let with = (metadata.generation, cached_version_of_pod(&cx, &cached));
+    let with = match &*cached {
+        CachedBox::Whole(object) => cause_of(&cx, object),
+        CachedBox::Settled { .. } => Cause::default(),
+    };
     let mut wait = LATE;
+    let mut stalled = false;
     cx.memories.change(uid, |memory| {
         wait = memory.failed(Timestamp::now(), uid, with, error.to_string());
+        stalled = memory.trouble.as_ref().is_some_and(Trouble::is_stalled);
     });
     tracing::warn!(
         namespace = metadata.namespace,
@@ -114,13 +123,36 @@ pub(crate) fn on_error(cached: Arc<CachedBox>, error: &Error, cx: Arc<Context>) 
         retry_in_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
         "a pass over the box failed"
     );
-    Action::requeue(wait)
+    // Before the next attempt it is told that this one failed.
+    Action::requeue(if stalled { Duration::ZERO } else { wait })
 }
 
-fn cached_version_of_pod(cx: &Context, cached: &CachedBox) -> Option<u64> {
-    match cached {
-        CachedBox::Whole(object) => version_of(&cached_pod(cx, object)?),
-        CachedBox::Settled { .. } => None,
+fn cause_of(cx: &Context, object: &BoxView) -> Cause {
+    Cause {
+        generation: object.metadata.generation,
+        annotations: object.metadata.annotations.clone(),
+        pod: cached_pod(cx, object).and_then(|pod| version_of(&pod)),
+    }
+}
+
+/// Between two attempts nothing is done about a Box in trouble but to say so, once a person should
+/// know.
+async fn tell_trouble(cx: &Context, object: &BoxView, memory: &Memory) {
+    if !memory.trouble.as_ref().is_some_and(Trouble::is_stalled) {
+        return;
+    }
+    let telling = async {
+        let world = observe(cx, object, memory, Timestamp::now()).await?;
+        match &decide(&world).status {
+            Some(status) => record(cx, &world, status).await,
+            None => Ok(()),
+        }
+    };
+    // What cannot be said now is said after the next attempt.
+    match tokio::time::timeout(LIMIT, telling).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(error = %error, "trouble could not be told"),
+        Err(_) => tracing::debug!("trouble could not be told: no answer"),
     }
 }
 
@@ -137,8 +169,10 @@ async fn pass(cx: &Context, object: &BoxView, memory: &Memory) -> Result<Action,
     name_unreadable(cx, object, memory);
     let decision = decide(&world);
     let written = write(cx, &world, &decision).await;
-    // A write that fails is no reason to keep silent about it.
-    if let Some(status) = &decision.status {
+    // A write that fails is no reason to keep silent about it. One that changed the Box is: the
+    // status was decided on the Box before it, and the event of the change brings the next pass.
+    let changed = decision.write.as_ref().is_some_and(Write::is_of_box) && written.is_ok();
+    if let Some(status) = decision.status.as_ref().filter(|_| !changed) {
         record(cx, &world, status).await?;
     }
     Ok(next(written?, &decision))

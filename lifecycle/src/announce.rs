@@ -24,14 +24,27 @@ pub struct Announcement {
     pub message: String,
 }
 
-/// What is new in `next`, compared with the recorded status, oldest first.
+/// What is new in `next`, compared with the recorded status, oldest first. Of the steps towards the
+/// start only the last is told, and what is no news for a person stands in the history alone.
 #[must_use]
 pub fn announcements(recorded: &BoxStatus, next: &BoxStatus) -> Vec<Announcement> {
-    let known = |type_: &str| recorded.history.iter().any(|entry| entry.type_ == type_);
-    next.history
+    let known = |type_: HistoryType| {
+        let mut all = recorded.history.iter();
+        all.any(|entry| entry.type_ == type_.as_str())
+    };
+    let news: Vec<_> = next
+        .history
         .iter()
-        .filter(|entry| !known(&entry.type_))
         .filter_map(|entry| HistoryType::parse(&entry.type_))
+        .filter(|type_| !known(*type_))
+        .collect();
+    let overtaken = |type_: HistoryType| {
+        type_ == HistoryType::Scheduled && news.contains(&HistoryType::Started)
+    };
+    news.iter()
+        .copied()
+        .filter(|type_| !matches!(type_, HistoryType::Created | HistoryType::CleanedUp))
+        .filter(|type_| !overtaken(*type_))
         .map(|type_| of_history(type_, next))
         .chain(newly_refused(recorded, next))
         .collect()

@@ -120,19 +120,32 @@ fn disruption(pod: &PodView) -> Option<Cause> {
 /// Somebody deleted the pod. Our own deletion is never a cause: before it there is a recorded stop
 /// or a recorded ending. Where the Box was deleted first, the garbage collector did it for that.
 fn deletion(world: &World, pod: &PodView) -> Option<Cause> {
-    let asked = pod.deletion_asked_at()?;
+    let stamped = pod.deletion_asked_at()?;
+    // What a disruption deleted was deleted when that was announced.
+    let asked = deletion_asked(world).or_else(|| disruption(pod)?.at);
     let with_its_box = world
         .object
         .deletion_asked_at()
-        .is_some_and(|at| at <= asked);
+        .is_some_and(|at| at <= asked.unwrap_or(stamped));
     Some(Cause {
         reason: if with_its_box {
             Reason::Stopped
         } else {
             Reason::PodDeleted
         },
-        at: (!is_restamped(pod)).then_some(asked),
+        at: asked,
     })
+}
+
+/// When the deletion of the pod was asked for, as it is seen now or was seen before: to be
+/// remembered, since the kubelet's last delete moves that time.
+#[must_use]
+pub fn deletion_asked(world: &World) -> Option<Timestamp> {
+    let seen = || {
+        let pod = world.pod.ours().filter(|pod| !is_restamped(pod))?;
+        pod.deletion_asked_at()
+    };
+    world.deletion_asked.or_else(seen)
 }
 
 /// Whether the time of the deletion may be that of the kubelet's last one: deleting a pod again with

@@ -40,6 +40,7 @@ mod world;
 mod writes;
 
 pub use announce::{Announcement, Severity, announcements};
+pub use cause::deletion_asked;
 pub use confirm::{Confirmation, confirmation};
 pub use decide::{Decision, decide};
 pub use ending::Ending;

@@ -28,6 +28,8 @@ pub struct World {
     pub trouble: Option<Trouble>,
     /// Since when a container that was recorded as running is missing from the pod's status.
     pub missing_since: Option<Timestamp>,
+    /// When the pod's deletion was asked for, as seen before its kubelet moved that time.
+    pub deletion_asked: Option<Timestamp>,
     /// Whether lowering the deadline of this pod was refused, so that it must be deleted instead.
     pub deadline_refused: bool,
 }
@@ -46,6 +48,7 @@ impl World {
             refusal: None,
             trouble: None,
             missing_since: None,
+            deletion_asked: None,
             deadline_refused: false,
         }
     }

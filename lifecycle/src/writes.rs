@@ -50,6 +50,18 @@ pub enum Write {
 }
 
 impl Write {
+    /// Whether it changes the Box itself.
+    #[must_use]
+    pub const fn is_of_box(&self) -> bool {
+        match self {
+            Self::HoldBox | Self::DeleteBox | Self::ReleaseBox => true,
+            Self::CreatePod(_)
+            | Self::LowerDeadline { .. }
+            | Self::DeletePod { .. }
+            | Self::ReleasePod { .. } => false,
+        }
+    }
+
     /// A static word for logs and metrics.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {

@@ -1,8 +1,8 @@
 //! A controller: looks, decides, writes, and may crash.
 
 use boxes_lifecycle::{
-    BoxView, Decision, NodeView, PodView, Refusal, Seen, World, Write, decide, misses_container,
-    needs_live_pod, needs_namespace, needs_node,
+    BoxView, Decision, NodeView, PodView, Refusal, Seen, World, Write, decide, deletion_asked,
+    misses_container, needs_live_pod, needs_namespace, needs_node,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
@@ -24,6 +24,7 @@ struct Memory {
     refusal: Option<Refusal>,
     name_collided: bool,
     missing_since: Option<Timestamp>,
+    deletion_asked: Option<Timestamp>,
     deadline_refused: bool,
     node_absent: Option<(Timestamp, String)>,
 }
@@ -174,6 +175,7 @@ impl Controller {
             refusal: memory.refusal.clone(),
             trouble: None,
             missing_since: memory.missing_since,
+            deletion_asked: memory.deletion_asked,
             deadline_refused: memory.deadline_refused,
         };
         if needs_live_pod(&world) {
@@ -183,6 +185,8 @@ impl Controller {
             let since = *self.memory.missing_since.get_or_insert(cluster.now);
             world.missing_since = Some(since);
         }
+        self.memory.deletion_asked = deletion_asked(&world);
+        world.deletion_asked = self.memory.deletion_asked;
         if needs_node(&world).is_some() {
             world.node = self.look_at_node(cluster, &world);
         }

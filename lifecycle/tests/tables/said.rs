@@ -12,9 +12,9 @@ fn reasons(recorded: &BoxStatus, next: &BoxStatus) -> Vec<(Severity, String)> {
 }
 
 #[test]
-fn the_first_status_of_a_running_box_tells_its_whole_story() {
+fn of_the_steps_towards_the_start_the_last_is_said() {
     let next = a_box().with(a_running_pod()).status();
-    let expected = ["Created", "Started"].map(|it| (Severity::Normal, it.to_owned()));
+    let expected = [(Severity::Normal, "Started".to_owned())];
     assert_eq!(reasons(&BoxStatus::default(), &next), expected);
 }
 
@@ -49,13 +49,10 @@ fn a_refusal_is_said_when_it_begins_and_when_its_reason_changes() {
 }
 
 #[test]
-fn the_clean_up_is_said() {
+fn the_clean_up_is_noted_and_not_said() {
     let before = serde_json::from_value(an_ended_box().status).unwrap();
     let next = an_ended_box().with(boxes_lifecycle::Seen::Absent).status();
-    assert_eq!(
-        reasons(&before, &next),
-        [(Severity::Normal, "CleanedUp".to_owned())]
-    );
+    assert_eq!(reasons(&before, &next), []);
     let noted = next
         .history
         .iter()

@@ -1,6 +1,6 @@
 //! What naive code gets wrong (contract §3, below the table).
 
-use boxes_lifecycle::Phase;
+use boxes_lifecycle::{Phase, deletion_asked};
 use rstest::rstest;
 use serde_json::json;
 
@@ -41,6 +41,16 @@ fn overdue(code: i32, deadline: i64) -> APod {
     a_running_box(),
     an_ended_pod(9, "Error").deleted_for_good_at(55, false),
     "Exited Exit 9 - Derived"
+)]
+#[case::ended_before_a_drain_whose_deletion_is_restamped(
+    a_running_box(),
+    an_ended_pod(5, "Error").disrupted_at(51, "EvictionByEvictionAPI").deleted_for_good_at(61, true),
+    "Exited Exit 5 - Derived"
+)]
+#[case::drained_and_restamped(
+    a_running_box(),
+    an_ended_pod(9, "Error").disrupted_at(45, "EvictionByEvictionAPI").deleted_for_good_at(61, true),
+    "Stopped Evicted 9 - Derived"
 )]
 #[case::deleted_together_with_its_box(
     a_running_box().deleted_at(45),
@@ -114,6 +124,18 @@ fn overdue(code: i32, deadline: i64) -> APod {
 #[case::the_collectors_word_is_not_the_kubelets(a_running_box(), a_running_pod().without_container().failed_by("").disrupted_at(60, "DeletionByPodGC"), "goes on")]
 fn a_trap(#[case] object: ABox, #[case] pod: APod, #[case] expected: &str) {
     assert_eq!(told(&object.with(pod).status()), expected);
+}
+
+/// The kubelet's last delete moves the time of the deletion; what was seen before it is remembered.
+#[rstest]
+#[case::ended_before(51, "Exited Exit 5 - Derived")]
+#[case::a_tie(50, "Stopped PodDeleted 5 - Derived")]
+#[case::ended_after(45, "Stopped PodDeleted 5 - Derived")]
+fn a_deletion_that_was_seen_when_it_was_asked_for(#[case] asked: i64, #[case] expected: &str) {
+    let running = a_running_box().with(a_running_pod().deleted_at(asked));
+    let mut world = a_running_box().with(an_ended_pod(5, "Error").deleted_for_good_at(60, true));
+    world.deletion_asked = deletion_asked(&running);
+    assert_eq!(told(&world.status()), expected);
 }
 
 #[rstest]
