@@ -43,8 +43,8 @@ pub(crate) async fn apply(cx: &Context, world: &World, write: &Write) -> Result<
                 .ours()
                 .map(ResourceExt::finalizers)
                 .unwrap_or_default();
-            let outcome = change_pod(cx, pod, write, finalizers).await;
-            note_pod_answer(cx, object, outcome)
+            let answer = change_pod(cx, pod, write, finalizers).await;
+            note_pod_answer(cx, object, write, answer)
         }
     }
 }
@@ -112,10 +112,13 @@ pub(crate) async fn change_pod(
 fn note_pod_answer(
     cx: &Context,
     object: &BoxView,
+    write: &Write,
     answer: Result<Option<u64>, Error>,
 ) -> Result<Outcome, Error> {
     match answer {
         Ok(version) => {
+            // A pod that is released may be gone with that, and is then not waited for.
+            let version = version.filter(|_| matches!(write, Write::LowerDeadline { .. }));
             cx.memories
                 .change(object.uid(), |memory| memory.pod_version = version);
             Ok(Outcome::Done)

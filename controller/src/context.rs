@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use boxes_lifecycle::{BoxView, PodView};
 use kube::runtime::reflector::Store;
 use kube::{Api, Client};
-use tokio::sync::SetOnce;
+use tokio::sync::{Semaphore, SetOnce};
 
 use crate::announce::Announcer;
 use crate::cache::CachedBox;
@@ -25,6 +25,9 @@ pub(crate) struct Context {
     pub memories: Memories,
     pub metrics: Metrics,
     pub announcer: Announcer,
+    /// How many Boxes are worked on at once. First come, first served: the queue of kube's runner
+    /// gives no order, and in a burst some would wait for minutes.
+    pub slots: Semaphore,
     /// Set when the first list of Boxes is in the cache.
     pub boxes_listed: SetOnce<()>,
     /// Set when the first list of pods is.

@@ -9,7 +9,7 @@ use kube::Client;
 use kube::client::Body;
 use kube::runtime::reflector;
 use serde_json::{Value, json};
-use tokio::sync::SetOnce;
+use tokio::sync::{Semaphore, SetOnce};
 use tower_test::mock;
 
 use crate::announce::Announcer;
@@ -63,6 +63,7 @@ pub(crate) fn context(answers: Vec<(u16, Value)>) -> (Context, Log) {
         boxes,
         memories: Memories::default(),
         metrics: Metrics::new(),
+        slots: Semaphore::new(8),
         boxes_listed: SetOnce::new(),
         pods_listed: SetOnce::new(),
         ready: AtomicBool::new(false),

@@ -4,12 +4,16 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::{Args, LogFormat};
 
+/// What is always said less loudly, unless `--log-level` names it.
+const QUIET: &str = "kube_runtime=warn";
+
 /// Starts logging to standard error.
 ///
 /// # Errors
 /// The level is not a filter.
 pub(crate) fn start(args: &Args) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&args.log_level)
+    // kube's spans repeat, in every line of a pass, what our fields say.
+    let filter = EnvFilter::try_new(format!("{QUIET},{}", args.log_level))
         .map_err(|error| anyhow::anyhow!("--log-level {:?}: {error}", args.log_level))?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -1,5 +1,6 @@
-//! What the controller remembers about a Box between passes. Losing it costs time, never truth:
-//! everything that must survive is in the Box and its pod.
+//! What the controller remembers about a Box between passes. Losing it costs time, not truth:
+//! everything that must survive is in the Box and its pod. (The one exception, of a second, is in
+//! `docs/decisions/0011-when-a-pod-was-deleted.md`.)
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -68,6 +68,8 @@ async fn reconcile_expiring(
 
 /// One pass.
 async fn reconcile_whole(object: &BoxView, cx: &Context) -> Result<Action, Error> {
+    // It is never closed.
+    let _slot = cx.slots.acquire().await;
     cx.metrics.count_pass();
     let memory = cx.memories.of(object.uid());
     if is_outdated(cx, object, &memory) {
@@ -159,9 +161,19 @@ async fn tell_trouble(cx: &Context, object: &BoxView, memory: &Memory) {
 /// Whether the caches have not seen our own last write: its event brings the next pass.
 fn is_outdated(cx: &Context, object: &BoxView, memory: &Memory) -> bool {
     let older = |seen: Option<u64>, written: Option<u64>| matches!((seen, written), (Some(seen), Some(written)) if seen < written);
-    let pod = || cached_pod(cx, object).and_then(|pod| version_of(&pod));
-    older(version_of(object), memory.box_version)
-        || (memory.pod_version.is_some() && older(pod(), memory.pod_version))
+    let behind = || match cached_pod(cx, object) {
+        Some(pod) => older(version_of(&pod), memory.pod_version),
+        None => memory.pod_version.is_some() && forget_pod_version(cx, object),
+    };
+    older(version_of(object), memory.box_version) || behind()
+}
+
+/// A pod that we wrote and that the cache does not have is not there yet, or not any more: it is
+/// waited for once.
+fn forget_pod_version(cx: &Context, object: &BoxView) -> bool {
+    cx.memories
+        .change(object.uid(), |memory| memory.pod_version = None);
+    true
 }
 
 async fn pass(cx: &Context, object: &BoxView, memory: &Memory) -> Result<Action, Error> {

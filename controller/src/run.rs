@@ -12,7 +12,7 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::{Controller, WatchStreamExt, controller, reflector, watcher};
 use kube::{Api, Client};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::SetOnce;
+use tokio::sync::{Semaphore, SetOnce};
 
 use crate::announce::Announcer;
 use crate::args::Args;
@@ -44,7 +44,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     server::serve(args.listen, cx.clone()).await?;
 
     let Some(name) = &args.lease_name else {
-        return lead(cx, writers, &args).await;
+        return lead(cx, writers).await;
     };
     let mut election = Election::new(client, &args.lease_namespace, name, &args.identity);
     tracing::info!(
@@ -58,7 +58,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     }
     tracing::info!(identity = args.identity, lease = name, "leading");
     tokio::select! {
-        done = lead(cx, writers, &args) => {
+        done = lead(cx, writers) => {
             election.release().await.context("giving up the lease")?;
             done
         }
@@ -76,6 +76,7 @@ fn context(client: Client, args: &Args) -> (Arc<Context>, Writers) {
         boxes,
         memories: Memories::default(),
         metrics: Metrics::new(),
+        slots: Semaphore::new(args.concurrency.into()),
         boxes_listed: SetOnce::new(),
         pods_listed: SetOnce::new(),
         ready: AtomicBool::new(false),
@@ -90,7 +91,7 @@ fn context(client: Client, args: &Args) -> (Arc<Context>, Writers) {
 }
 
 /// Works until asked to stop; the passes that are under way are finished.
-async fn lead(cx: Arc<Context>, writers: Writers, args: &Args) -> anyhow::Result<()> {
+async fn lead(cx: Arc<Context>, writers: Writers) -> anyhow::Result<()> {
     let boxes = Api::<CachedBox>::all(cx.client.clone());
     let boxes = watcher(boxes, watcher::Config::default()).default_backoff();
     let boxes = reflector(writers.boxes, boxes)
@@ -106,7 +107,8 @@ async fn lead(cx: Arc<Context>, writers: Writers, args: &Args) -> anyhow::Result
     tokio::spawn(orphans::watch(cx.clone()));
     Controller::for_stream(boxes, cx.boxes.clone())
         .owns_stream(pods)
-        .with_config(controller::Config::default().concurrency(args.concurrency))
+        // Without a bound: passes queue for the slots of the context, in order.
+        .with_config(controller::Config::default().concurrency(0))
         .graceful_shutdown_on(asked_to_stop())
         .run(reconcile, on_error, cx.clone())
         .for_each(|result| {
