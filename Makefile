@@ -20,7 +20,7 @@ prepare:
 check: ## Run the fast part: format, lints, unit and property tests, CRD drift
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo clippy --package boxes-tests --test chart --test e2e --locked -- -D warnings
+	cargo clippy --package boxes-tests --test chart --test e2e --test faults --locked -- -D warnings
 	cargo test --workspace --locked
 
 audit: ## Check the dependencies: bans, licences, sources, and advisories where the network has them

@@ -1,7 +1,7 @@
 //! The CustomResourceDefinition: the derived schema and what a derive cannot say.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, ValidationRule,
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, ValidationRule,
 };
 use kube::CustomResourceExt;
 
@@ -41,7 +41,9 @@ fn complete(root: &mut JSONSchemaProps) {
     };
     if let Some(status) = properties.get_mut("status") {
         // What a newer build wrote must survive the passes of this one (contract §3).
-        status.x_kubernetes_preserve_unknown_fields = Some(true);
+        open(status);
+        // Before the first pass kstatus would read a Box without a status as done.
+        status.default = Some(JSON(serde_json::json!({"observedGeneration": -1})));
     }
     let Some(spec) = properties.get("spec") else {
         return;
@@ -56,6 +58,18 @@ fn complete(root: &mut JSONSchemaProps) {
         .map(|name| (name, unchanged(name, required.iter().any(|it| it == name))))
         .collect();
     root.x_kubernetes_validations = Some(vec![immutable(&fields), deadline_only_downward()]);
+}
+
+/// Keeps fields that the schema does not know, also below those that it knows: the API server drops
+/// them otherwise, and a record of a newer build would look like one of this.
+fn open(schema: &mut JSONSchemaProps) {
+    if let Some(properties) = &mut schema.properties {
+        schema.x_kubernetes_preserve_unknown_fields = Some(true);
+        properties.values_mut().for_each(open);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
+        open(items);
+    }
 }
 
 /// CEL that holds when a field kept its value, or its absence.
@@ -141,6 +155,27 @@ mod tests {
         let size = serde_json::to_vec(&crd()).unwrap().len();
         println!("CRD: {size} bytes of compact JSON, limit {LIMIT}");
         assert!(size < LIMIT, "{size} bytes, limit {LIMIT}");
+    }
+
+    #[test]
+    fn the_status_keeps_unknown_fields_at_every_depth() {
+        let crd = serde_json::to_value(crd()).unwrap();
+        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        let status = &schema["properties"]["status"];
+        for below in [
+            "",
+            "/properties/run",
+            "/properties/run/properties/pod",
+            "/properties/stop",
+            "/properties/history/items",
+            "/properties/conditions/items",
+        ] {
+            let it = status
+                .pointer(below)
+                .unwrap_or_else(|| panic!("no {below}"));
+            let keeps = &it["x-kubernetes-preserve-unknown-fields"];
+            assert_eq!(*keeps, true, "{below}");
+        }
     }
 
     #[test]

@@ -29,6 +29,7 @@ struct Moment {
 }
 
 /// What is known at one moment.
+#[derive(Default)]
 struct Replay {
     object: Value,
     status: Value,
@@ -96,7 +97,10 @@ impl Replay {
         let next = serde_json::to_value(status).unwrap();
         let before = ending(&self.status);
         let has_ended = self.status["reason"].is_string();
-        assert!(!has_ended || before == ending(&next), "{before} became {next}");
+        assert!(
+            !has_ended || before == ending(&next),
+            "{before} became {next}"
+        );
     }
 }
 
@@ -146,7 +150,9 @@ fn told(ending: &Value) -> String {
         Value::String(word) => word.clone(),
         other => other.to_string(),
     };
-    ["state", "reason", "exitCode", "signal"].map(word).join(" ")
+    ["state", "reason", "exitCode", "signal"]
+        .map(word)
+        .join(" ")
 }
 
 #[test]
@@ -163,13 +169,7 @@ fn each_ending_is_recorded_as_the_contract_has_it() {
 #[test]
 fn what_the_kubelet_said_gives_that_ending_again() {
     for (name, recording) in recordings() {
-        let mut replay = Replay {
-            object: Value::Null,
-            status: Value::Null,
-            pod: None,
-            had_a_pod: false,
-            missing_since: None,
-        };
+        let mut replay = Replay::default();
         for moment in &recording.moments {
             replay.sees(moment);
             replay.settles(moment.at);
@@ -181,22 +181,30 @@ fn what_the_kubelet_said_gives_that_ending_again() {
     }
 }
 
-/// A controller that was away for any part of a life comes to the same ending as one that saw it all,
-/// as long as it saw the last of the pod.
+/// Whether a pod is as it was before the controller acted on an ending or a stop that it had recorded:
+/// it holds its evidence, and its deadline is its own.
+fn untouched(moment: &Moment, first: &Moment) -> bool {
+    let deadline = |moment: &Moment| {
+        let pod = moment.pod.as_ref();
+        pod.map(|pod| pod["spec"]["activeDeadlineSeconds"].clone())
+    };
+    let pod = moment.pod.as_ref();
+    let held = pod.and_then(|pod| pod["metadata"]["finalizers"].as_array());
+    let holds = held.is_some_and(|all| all.iter().any(|it| it == boxes_crds::POD_FINALIZER));
+    holds && deadline(moment) == deadline(first)
+}
+
+/// A controller that was away for any part of a life comes to the same ending as one that saw it all.
+/// What it did itself it did on a record, which is there when it comes back.
 #[test]
 fn whoever_comes_late_tells_the_same() {
     for (name, recording) in recordings() {
-        let last = recording.moments.len() - 1;
-        let pods = |moment: &&Moment| moment.r#box.is_none() && moment.pod.is_some();
-        let seen_last = recording.moments.iter().rposition(|it| pods(&it)).unwrap();
-        for from in 0..=seen_last {
-            let mut replay = Replay {
-                object: Value::Null,
-                status: Value::Null,
-                pod: None,
-                had_a_pod: false,
-                missing_since: None,
-            };
+        let moments = &recording.moments;
+        let last = moments.len() - 1;
+        let first_pod = moments.iter().find(|it| it.pod.is_some()).unwrap();
+        let before_acting = moments.iter().rposition(|it| untouched(it, first_pod));
+        for from in 0..=before_acting.unwrap() {
+            let mut replay = Replay::default();
             for (number, moment) in recording.moments.iter().enumerate() {
                 replay.sees(moment);
                 // A stop that was acted on had been recorded before.
@@ -205,7 +213,11 @@ fn whoever_comes_late_tells_the_same() {
                     replay.settles(moment.at);
                 }
             }
-            assert_eq!(told(&ending(&replay.status)), told(&recording.ending), "{name} from {from}");
+            assert_eq!(
+                told(&ending(&replay.status)),
+                told(&recording.ending),
+                "{name} from {from}"
+            );
         }
     }
 }

@@ -30,3 +30,4 @@ else
     own_cluster
 fi
 cargo test --locked --package boxes-tests --test e2e -- --test-threads 8
+cargo test --locked --package boxes-tests --test faults -- --test-threads 8

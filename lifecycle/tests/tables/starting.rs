@@ -15,6 +15,11 @@ fn created_stopped() -> ABox {
 
 #[rstest]
 #[case::first_the_record_is_held(a_box().not_held(), Seen::NotSeen, Some("hold_box"))]
+#[case::as_the_schema_first_stores_it(
+    a_box().not_held().recorded(json!({"observedGeneration": -1})),
+    Seen::NotSeen,
+    Some("hold_box")
+)]
 #[case::then_the_pod_is_made(a_box(), Seen::NotSeen, Some("create_pod"))]
 #[case::positively_absent(a_box(), Seen::Absent, Some("create_pod"))]
 #[case::created_stopped(created_stopped(), Seen::NotSeen, None)]

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use futures::{StreamExt, TryStreamExt, stream};
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -12,10 +13,34 @@ use super::manifest::LABEL;
 use super::run::Bench;
 use super::{installed, kwok};
 
+/// No end-to-end test takes longer.
+const LONGEST_TEST: SignedDuration = SignedDuration::from_mins(5);
 /// How long the controller may take to let the Boxes of a namespace go.
 const BOXES: Duration = Duration::from_mins(3);
 /// How long Kubernetes may take for the rest of a namespace.
 const REST: Duration = Duration::from_mins(4);
+
+/// Fails while end-to-end tests run on this cluster: they need the controller that is paused here.
+pub(super) async fn nobody_tests(client: &Client) -> Result<()> {
+    let all = items(client, &core("namespaces")).await?;
+    match all.iter().find(|namespace| is_under_test(namespace)) {
+        None => Ok(()),
+        Some(namespace) => bail!(
+            "end-to-end tests run on this cluster: there is the namespace {}. Wait for them",
+            name_of(namespace)
+        ),
+    }
+}
+
+/// An older one was left behind: no test takes so long.
+fn is_under_test(namespace: &Value) -> bool {
+    let created = namespace.pointer("/metadata/creationTimestamp");
+    let created = created
+        .and_then(Value::as_str)
+        .and_then(|at| at.parse().ok());
+    let age = created.map(|at: Timestamp| Timestamp::now().duration_since(at));
+    name_of(namespace).starts_with("e2e-") && age.is_some_and(|age| age < LONGEST_TEST)
+}
 
 /// Everything. Each step is taken, also after one that failed.
 pub(super) async fn all(bench: &mut Bench) -> Result<()> {

@@ -11,6 +11,9 @@ use super::processes;
 use super::run::Bench;
 use super::stats::{milliseconds, real};
 
+/// The CPU time of all programs together, named here or not.
+const ALL: &str = "all of the machine";
+
 /// The programs of the cluster that are measured.
 const PROGRAMS: [&str; 6] = [
     "kube-apiserver",
@@ -74,6 +77,18 @@ impl Spent {
         real(asked) / real(objects)
     }
 
+    /// How many CPUs programs that have no part in this kept busy.
+    fn others(&self) -> f64 {
+        let parts: Duration = self
+            .cpu
+            .iter()
+            .filter(|(name, _)| **name != ALL)
+            .map(|(_, used)| *used)
+            .sum();
+        let all = self.cpu.get(ALL).copied().unwrap_or_default();
+        all.saturating_sub(parts).as_secs_f64() / self.time.as_secs_f64()
+    }
+
     /// All of it for each object, for the file.
     pub(super) fn details(&self, objects: usize) -> Value {
         let each = |count: usize| round(real(count) / real(objects));
@@ -96,6 +111,7 @@ impl Spent {
         }
         json!({
             "seconds": round(self.time.as_secs_f64()),
+            "cpus_busy_for_others": round(self.others()),
             "cpu_ms_each": cpu,
             "requests_each": requests,
         })
@@ -120,7 +136,7 @@ fn cpu_by_program(bench: &Bench) -> Result<BTreeMap<&'static str, Duration>> {
     for name in PROGRAMS {
         pids.extend(bench.programs.get(name).map(|pid| (name, *pid)));
     }
-    let mut cpu = BTreeMap::from([("all of the machine", processes::cpu_of_all()?)]);
+    let mut cpu = BTreeMap::from([(ALL, processes::cpu_of_all()?)]);
     for (name, pid) in pids {
         cpu.insert(name, processes::cpu(pid)?);
     }

@@ -15,6 +15,9 @@ use super::processes;
 use super::run::Options;
 use super::table::table;
 
+/// So many CPUs may be busy with what has no part in the benchmark.
+pub(super) const QUIET: f64 = 0.2;
+
 /// What was found so far.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Report {
@@ -63,10 +66,20 @@ impl Report {
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         self.machine = json!({
             "cpus": cpus,
-            "kernel": kernel.trim(),
+            "kernel": kernel.trim().split('-').next(),
             "cpus_busy_before": round(busy),
             "other_boxes": other_boxes,
         });
+    }
+
+    /// The scenarios during which other programs were at work, and how many CPUs those used.
+    fn disturbed(&self) -> impl Iterator<Item = (&String, f64)> {
+        let all = self.details.iter();
+        let known = all.filter_map(|(name, detail)| {
+            let cpus = detail.get("cpus_busy_for_others")?.as_f64()?;
+            Some((name, cpus))
+        });
+        known.filter(|(_, cpus)| *cpus > QUIET)
     }
 
     /// Prints the table and writes the file.
@@ -82,6 +95,10 @@ impl Report {
             .with_context(|| format!("cannot write {}", options.output.display()))?;
         let mut out = std::io::stdout().lock();
         writeln!(out, "\n{}", table(&self.figures, &last.figures))?;
+        for (scenario, cpus) in self.disturbed() {
+            let line = "so its figures are no good: others kept";
+            writeln!(out, "{scenario} was disturbed, {line} {cpus:.1} CPUs busy")?;
+        }
         writeln!(out, "All of it: {}", options.output.display())?;
         let (from, to) = (options.output.display(), options.last.display());
         writeln!(

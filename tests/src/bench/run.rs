@@ -126,6 +126,7 @@ impl Bench {
 
     async fn prepare(&mut self) -> Result<()> {
         let (progress, client) = (self.progress, self.client.clone());
+        cleanup::nobody_tests(&client).await?;
         self.installed = progress
             .step(
                 "pausing the installed controller",
@@ -209,7 +210,7 @@ impl Bench {
         }
         let busy = super::report::busy_before().await?;
         self.report.note_machine(busy, others);
-        if busy > 0.25 {
+        if busy > super::report::QUIET {
             let line =
                 format!("warning: others keep {busy:.1} CPUs busy, so the figures are no good");
             self.progress.say(&line);

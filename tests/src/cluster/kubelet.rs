@@ -81,6 +81,7 @@ pub(crate) fn config(layout: &Layout, pki: &Pki, host: Host) -> Value {
         "eventRecordQPS": 0,
         "imageGCHighThresholdPercent": 100,
         "evictionHard": {"memory.available": "100Mi"},
+        "volumeStatsAggPeriod": "10s",
     })
 }
 

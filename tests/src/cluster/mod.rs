@@ -22,6 +22,7 @@ mod cgroups;
 mod command;
 mod components;
 mod containerd;
+mod freeze;
 mod health;
 mod host;
 mod kubeconfig;
@@ -42,6 +43,7 @@ mod teardown;
 mod tools;
 mod wait;
 
+pub use freeze::Frozen;
 pub use progress::Progress;
 
 use host::Host;
@@ -96,6 +98,14 @@ impl Cluster {
     #[must_use]
     pub fn log(&self, component: &str) -> PathBuf {
         self.layout.log(component)
+    }
+
+    /// Holds one of the cluster's programs still, such as `kubelet`, until the answer is dropped.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn freeze(&self, component: &str) -> Result<Frozen> {
+        Frozen::program(&self.layout, component)
     }
 
     /// The path of a program by its name (`kubectl`, `helm`, `ctr`), built if it is missing.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use boxes_crds::{BoxObject, BoxStatus, POD_FINALIZER};
 use futures::TryStreamExt;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api, Resource, ResourceExt};
@@ -26,6 +27,8 @@ use super::world::World;
 pub struct Moment {
     /// Its place in the order of all.
     pub version: u64,
+    /// When it was told here.
+    pub at: Timestamp,
     /// Whether the object was removed from the store with it.
     pub gone: bool,
     /// The object.
@@ -114,6 +117,7 @@ fn summary(status: &BoxStatus) -> (Option<&str>, Option<&str>, Vec<&str>) {
 /// A story that is being written down.
 pub struct Story {
     moments: Arc<Mutex<Vec<Moment>>>,
+    broken: Arc<Mutex<Option<String>>>,
     news: watch::Receiver<usize>,
     _writers: JoinSet<()>,
 }
@@ -122,11 +126,13 @@ impl Story {
     pub(super) async fn begin(world: &World) -> Result<Self> {
         let (say, news) = watch::channel(0);
         let moments = Arc::new(Mutex::new(Vec::new()));
+        let broken = Arc::default();
         let mut writers = JoinSet::new();
         let (boxes, pods) = (world.boxes(), world.pods());
         let (from_boxes, from_pods) = (version_of(&boxes).await?, version_of(&pods).await?);
         let pen = Pen {
             moments: Arc::clone(&moments),
+            broken: Arc::clone(&broken),
             say,
         };
         let of_box = |object: BoxObject| Seen::Box(Box::new(object));
@@ -135,6 +141,7 @@ impl Story {
         writers.spawn(write(pods, from_pods, pen, of_pod));
         Ok(Self {
             moments,
+            broken,
             news,
             _writers: writers,
         })
@@ -152,6 +159,15 @@ impl Story {
         all
     }
 
+    /// Fails once a watch broke in a way that loses what came next.
+    fn whole(&self) -> Result<()> {
+        let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*broken {
+            None => Ok(()),
+            Some(why) => bail!("a watch of the story broke: {why}"),
+        }
+    }
+
     /// Waits until the story is as described, and tells it.
     ///
     /// # Errors
@@ -165,8 +181,9 @@ impl Story {
             loop {
                 let all = self.so_far();
                 if is(&all) {
-                    return Ok(all);
+                    return self.whole().map(|()| all);
                 }
+                self.whole()?;
                 self.news
                     .changed()
                     .await
@@ -198,6 +215,7 @@ impl Story {
         loop {
             let all = self.so_far();
             ensure!(!is(&all), "{what}; {}", tell(&all));
+            self.whole()?;
             tokio::select! {
                 () = &mut over => return Ok(()),
                 news = self.news.changed() => news.context("the watches of the story ended")?,
@@ -216,10 +234,16 @@ pub fn tell(moments: &[Moment]) -> String {
 #[derive(Clone)]
 struct Pen {
     moments: Arc<Mutex<Vec<Moment>>>,
+    broken: Arc<Mutex<Option<String>>>,
     say: watch::Sender<usize>,
 }
 
 impl Pen {
+    fn breaks(&self, why: &str) {
+        *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
+        self.say.send_modify(|count| *count += 1);
+    }
+
     fn write(&self, moment: Moment) {
         self.moments
             .lock()
@@ -257,12 +281,14 @@ where
                     version = bookmark.metadata.resource_version;
                     continue;
                 }
-                WatchEvent::Error(_) => return,
+                // What happened since cannot be told any more: whoever waits for it hears that.
+                WatchEvent::Error(error) => return pen.breaks(&error.message),
             };
             version = object.resource_version().unwrap_or_default();
             let number = version.parse().unwrap_or_default();
             pen.write(Moment {
                 version: number,
+                at: Timestamp::now(),
                 gone,
                 seen: seen(object),
             });

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -20,8 +21,10 @@ use super::controller::Controller;
 use super::dump::dump;
 use super::kubectl::Kubectl;
 use super::live::LiveBox;
+use super::node;
 use super::story::Story;
 use super::watch::{PATIENCE, gone, until};
+use crate::cluster::Cluster;
 
 /// How long a test may take in all.
 const LIMIT: Duration = Duration::from_mins(4);
@@ -134,6 +137,7 @@ impl World {
     /// fails the test. The rest of the namespace is Kubernetes' own, and goes by itself.
     async fn close(self) -> Result<()> {
         let emptied = self.delete_boxes().await;
+        node::remove_all(self.client(), &self.namespace).await?;
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let deleted = namespaces
             .delete(&self.namespace, &DeleteParams::default())
@@ -243,6 +247,14 @@ impl World {
     #[must_use]
     pub fn audit(&self) -> Option<Audit> {
         Audit::of_this_machine(&access::kubeconfig_path().ok()?)
+    }
+
+    /// This machine's test cluster, if that is the cluster under test.
+    #[must_use]
+    pub fn own_cluster(&self) -> Option<Cluster> {
+        let cluster = Cluster::from_env(PathBuf::new()).ok()?;
+        let named = access::kubeconfig_path().ok()?.canonicalize().ok()?;
+        (cluster.kubeconfig().canonicalize().ok()? == named).then_some(cluster)
     }
 
     /// Begins to write down everything that happens to the Boxes and pods of this namespace.

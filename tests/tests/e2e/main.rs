@@ -5,20 +5,29 @@
 //! `cargo test -p boxes-tests --test e2e -- --test-threads 8`.
 
 mod bad_input;
+mod crowded_namespace;
 mod endings;
 mod exits;
 mod foreign_pod;
 mod help;
 mod immutable;
+mod judged;
 mod kubectl;
+mod limits;
 mod metrics;
 mod namespace;
+mod never_started;
 mod order;
+mod races;
 mod record;
+mod recordings;
 mod refused;
 mod restart;
 mod rights;
+mod said;
+mod stop_from;
 mod stops;
+mod taken_away;
 mod template;
 mod unreadable;
 mod writes;

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use boxes_tests::harness::{LiveBox, Moment, Request, State, World, a_box, e2e_steady};
+use boxes_tests::harness::{
+    LiveBox, Moment, Request, SlowRegistry, State, World, a_box, e2e_steady,
+};
 use serde_json::json;
 
 use crate::help::UNTIL_TOLD;
@@ -84,6 +86,54 @@ async fn a_stop_adds_at_most_2_writes_where_the_audit_log_is_at_hand() {
         it.says("ready").await?;
         it.is(State::Running).await?;
         it.stop().await?;
+        cost_at_most(A_LIFE + A_STOP, world, &it).await
+    })
+    .await;
+}
+
+/// What is stopped after the command's end is stopped as a box is, but for the record of it.
+#[tokio::test]
+async fn a_sidecar_that_has_to_be_stopped_costs_no_more_than_a_stop() {
+    e2e_steady(async |world| {
+        let side = json!({"name": "side", "image": "busybox", "command": ["sleep", "1000"]});
+        let it = a_box("sidecar")
+            .shell("sleep 1; exit 6")
+            .termination_grace_period_seconds(1)
+            .pod_template(&json!({"containers": [side]}))
+            .create(world)
+            .await?;
+        cost_at_most(A_LIFE + A_STOP, world, &it).await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_box_whose_image_comes_slowly_costs_at_most_8_writes_where_the_audit_log_is_at_hand() {
+    e2e_steady(async |world| {
+        let registry = SlowRegistry::silent().await?;
+        let it = a_box("slow")
+            .image(registry.image())
+            .shell("sleep 3; exit 3")
+            .create(world)
+            .await?;
+        it.is(State::Materializing).await?;
+        registry.open();
+        cost_at_most(A_LIFE, world, &it).await
+    })
+    .await;
+}
+
+/// The kubelet tells of the pull that it gave up before it stops the pod.
+#[tokio::test]
+async fn a_start_deadline_during_a_pull_costs_no_more_than_a_stop() {
+    e2e_steady(async |world| {
+        let registry = SlowRegistry::silent().await?;
+        let it = a_box("too-slow")
+            .image(registry.image())
+            .runs(["true"])
+            .start_deadline_seconds(4)
+            .create(world)
+            .await?;
         cost_at_most(A_LIFE + A_STOP, world, &it).await
     })
     .await;

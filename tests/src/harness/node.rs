@@ -1,0 +1,221 @@
+//! A node that is only an object: the test plays its kubelet.
+//!
+//! Guarantees: no pod but those that name it is placed on it; it is removed with the test's world.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
+
+use super::builder::BoxBuilder;
+use super::live::LiveBox;
+use super::watch::{PATIENCE, gone, until};
+use super::world::World;
+
+/// Marks played nodes; its value is the namespace of the test.
+const LABEL: &str = "example.org/played-by";
+
+/// A kubelet says that it lives more often than the cluster's patience with it lasts.
+const BEAT: Duration = Duration::from_secs(10);
+
+/// A node whose kubelet is played.
+#[derive(Clone)]
+pub struct PlayedNode {
+    nodes: Api<Node>,
+    pods: Api<Pod>,
+    name: String,
+}
+
+impl World {
+    /// A node of the test's own, Ready.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn played_node(&self) -> Result<PlayedNode> {
+        let node = PlayedNode {
+            nodes: Api::all(self.client()),
+            pods: self.pods(),
+            name: self.namespace().to_owned(),
+        };
+        node.register().await?;
+        Ok(node)
+    }
+}
+
+/// Removes what a test registered.
+pub(super) async fn remove_all(client: Client, namespace: &str) -> Result<()> {
+    let nodes: Api<Node> = Api::all(client);
+    let of_this_test = ListParams::default().labels(&format!("{LABEL}={namespace}"));
+    nodes
+        .delete_collection(&DeleteParams::default(), &of_this_test)
+        .await
+        .context("cannot remove the played nodes")
+        .map(drop)
+}
+
+impl PlayedNode {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A Box that is placed here.
+    #[must_use]
+    pub fn takes(&self, it: BoxBuilder) -> BoxBuilder {
+        it.node_selector(json!({LABEL: self.name}))
+            .tolerations(json!([{"key": LABEL, "operator": "Exists"}]))
+    }
+
+    /// Makes the Node object, as a kubelet does that starts, and says that it is Ready.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn register(&self) -> Result<()> {
+        let node: Node = serde_json::from_value(json!({
+            "metadata": {"name": self.name, "labels": {LABEL: self.name}},
+            "spec": {"taints": [{"key": LABEL, "effect": "NoSchedule"}]},
+        }))?;
+        self.nodes.create(&PostParams::default(), &node).await?;
+        self.says_ready(true).await
+    }
+
+    /// Says whether it is Ready.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn says_ready(&self, ready: bool) -> Result<()> {
+        let now = Time(Timestamp::now());
+        let room = json!({"cpu": "4", "memory": "8Gi", "pods": "20"});
+        let status = json!({
+            "capacity": room,
+            "allocatable": room,
+            "conditions": [{
+                "type": "Ready", "status": if ready { "True" } else { "False" },
+                "reason": "Played", "message": "by a test",
+                "lastHeartbeatTime": now, "lastTransitionTime": now,
+            }],
+        });
+        let patch = Patch::Merge(json!({"status": status}));
+        self.nodes
+            .patch_status(&self.name, &PatchParams::default(), &patch)
+            .await
+            .context("the node cannot say how it is")
+            .map(drop)
+    }
+
+    /// Goes on saying that it is Ready for as long as this runs, while there is a Node object.
+    pub async fn beats(&self) {
+        loop {
+            tokio::time::sleep(BEAT).await;
+            // It may just have been removed.
+            let _ = self.says_ready(true).await;
+        }
+    }
+
+    /// Sets a taint beside its own.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn taint(&self, key: &str, effect: &str) -> Result<()> {
+        let node = self.nodes.get(&self.name).await?;
+        let mut taints = serde_json::to_value(node.spec.and_then(|spec| spec.taints))?;
+        if let Some(all) = taints.as_array_mut() {
+            all.push(json!({"key": key, "value": "test", "effect": effect}));
+        }
+        let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
+        self.nodes
+            .patch(&self.name, &PatchParams::default(), &patch)
+            .await?;
+        Ok(())
+    }
+
+    /// Removes the Node object.
+    ///
+    /// # Errors
+    /// When it stays.
+    pub async fn remove(&self) -> Result<()> {
+        self.nodes
+            .delete(&self.name, &DeleteParams::default())
+            .await?;
+        gone(&self.nodes, &self.name, None).await
+    }
+
+    /// Waits until the pod of a Box is bound here, and says that its command runs.
+    ///
+    /// # Errors
+    /// When it is not bound in time.
+    pub async fn runs(&self, it: &LiveBox) -> Result<Pod> {
+        let here = |pod: &Pod| {
+            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+            node == Some(&self.name)
+        };
+        let pod = it.has_a_pod("the pod to be bound", here).await?;
+        let now = Time(Timestamp::now());
+        let state = json!({"running": {"startedAt": now}});
+        let status = json!({
+            "phase": "Running", "startTime": now, "containerStatuses": [container(&state)],
+        });
+        self.reports(&pod.name_any(), status).await
+    }
+
+    /// Says that the command of a pod returned with this code, now.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn ends(&self, pod: &Pod, code: i32) -> Result<Pod> {
+        let now = Time(Timestamp::now());
+        let state = json!({
+            "running": null,
+            "terminated": {
+                "exitCode": code, "reason": "Error", "startedAt": now, "finishedAt": now,
+                "containerID": "played://box",
+            },
+        });
+        let status = json!({"phase": "Failed", "containerStatuses": [container(&state)]});
+        self.reports(&pod.name_any(), status).await
+    }
+
+    async fn reports(&self, name: &str, status: Value) -> Result<Pod> {
+        let patch = Patch::Merge(json!({"status": status}));
+        let reported = self
+            .pods
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await;
+        reported.with_context(|| format!("the played kubelet cannot report {name}"))
+    }
+
+    /// Deletes a pod for good, as a kubelet does at its end, and as the cluster does for a node that
+    /// is gone.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn deletes_for_good(&self, pod: &Pod) -> Result<()> {
+        let at_once = DeleteParams::default().grace_period(0);
+        match self.pods.delete(&pod.name_any(), &at_once).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            other => other.map(drop).context("the pod cannot be deleted"),
+        }
+    }
+
+    /// Waits until the scheduler and all others see it as described.
+    ///
+    /// # Errors
+    /// When it is not in time.
+    pub async fn is(&self, what: &str, is: impl Fn(&Node) -> bool) -> Result<()> {
+        let found = |seen: Option<&Node>| seen.filter(|node| is(node)).map(drop);
+        until(&self.nodes, &self.name, what, PATIENCE, found).await
+    }
+}
+
+fn container(state: &Value) -> Value {
+    json!({
+        "name": boxes_crds::CONTAINER, "image": "busybox", "imageID": "", "ready": false,
+        "restartCount": 0, "containerID": "played://box", "state": state,
+    })
+}
