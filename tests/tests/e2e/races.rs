@@ -144,7 +144,7 @@ async fn twenty(
 ) -> Result<(Vec<LiveBox>, Story)> {
     let story = world.story().await?;
     let one = async |number: u64| {
-        let slow = if number % 2 == 0 { 50 } else { 220 };
+        let slow = if number.is_multiple_of(2) { 50 } else { 220 };
         let time = Duration::from_millis(slow * number);
         let it = a_box(format!("try-{number}"))
             .shell(&lasting(time))

@@ -146,12 +146,12 @@ async fn a_controller_killed_at_random_points_under_load_gives_every_box_its_one
         });
         let boxes = try_join_all(made).await?;
         let lives = boxes.iter().zip(&kinds).map(|(it, kind)| live(it, *kind));
-        let (lived, killed) = tokio::join!(
+        let (outcome, killed) = tokio::join!(
             try_join_all(lives),
             kill_again_and_again(&mut controller, seed)
         );
         killed.with_context(|| format!("seed {seed}"))?;
-        lived.with_context(|| format!("seed {seed}"))?;
+        outcome.with_context(|| format!("seed {seed}"))?;
         let pods_gone = |all: &[Moment]| {
             let gone = all.iter().filter(|it| it.gone && it.pod().is_some());
             gone.count() >= boxes.len()

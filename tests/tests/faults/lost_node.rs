@@ -13,7 +13,7 @@ use kube::ResourceExt;
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 /// The time between two reads that find no Node object (contract §6).
-const APART: Duration = Duration::from_secs(60);
+const APART: Duration = Duration::from_mins(1);
 
 /// The cluster's own collector forces the deletion of the pod within a minute, which counts as news of
 /// it; then come the two reads.
