@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::runtime::controller::Action;
+use kube::runtime::reflector::ObjectRef;
 
 use crate::apply::{Outcome, apply, version_of, write_status};
 use crate::cache::CachedBox;
@@ -35,7 +36,12 @@ pub(crate) async fn reconcile(cached: Arc<CachedBox>, cx: Arc<Context>) -> Resul
     {
         return Ok(Action::requeue(LATE));
     }
-    match &*cached {
+    let _slot = match &*cached {
+        // They are never closed.
+        CachedBox::Whole(_) => Some(cx.slots.acquire().await),
+        CachedBox::Settled { .. } => None,
+    };
+    match &*newest(&cx, cached) {
         CachedBox::Whole(object) => reconcile_whole(object, &cx).await,
         CachedBox::Settled {
             expires_at: None, ..
@@ -46,6 +52,13 @@ pub(crate) async fn reconcile(cached: Arc<CachedBox>, cx: Arc<Context>) -> Resul
             ..
         } => reconcile_expiring(metadata, *at, &cx).await,
     }
+}
+
+/// What the cache has by now: a pass may have waited long for its slot.
+fn newest(cx: &Context, cached: Arc<CachedBox>) -> Arc<CachedBox> {
+    cx.boxes
+        .get(&ObjectRef::from_obj(&*cached))
+        .unwrap_or(cached)
 }
 
 /// A Box that asks for nothing until its time is over.
@@ -68,8 +81,6 @@ async fn reconcile_expiring(
 
 /// One pass.
 async fn reconcile_whole(object: &BoxView, cx: &Context) -> Result<Action, Error> {
-    // It is never closed.
-    let _slot = cx.slots.acquire().await;
     cx.metrics.count_pass();
     let memory = cx.memories.of(object.uid());
     if is_outdated(cx, object, &memory) {

@@ -45,3 +45,47 @@ pub(crate) fn data<const N: usize>(pairs: [(&str, Option<Value>); N]) -> Map<Str
         .filter_map(|(key, value)| Some((key.to_owned(), value?)))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As full as only a newer build, with more to tell, could make it.
+    fn a_full_history() -> BoxStatus {
+        let entry = HistoryEntry {
+            type_: HistoryType::Created.to_string(),
+            time: Time(Timestamp::UNIX_EPOCH),
+            data: Map::new(),
+        };
+        BoxStatus {
+            history: vec![entry; BOUND],
+            ..BoxStatus::default()
+        }
+    }
+
+    #[test]
+    fn the_newest_fifty_are_kept_and_the_others_counted() {
+        let mut status = a_full_history();
+        for type_ in [HistoryType::Exited, HistoryType::CleanedUp] {
+            note(&mut status, type_, Timestamp::UNIX_EPOCH, Map::new());
+        }
+        assert_eq!(status.history.len(), BOUND);
+        assert_eq!(status.history_dropped, Some(2));
+        let last = status.history.last().map(|entry| entry.type_.as_str());
+        assert_eq!(last, Some("CleanedUp"));
+    }
+
+    #[test]
+    fn what_happened_once_is_noted_once() {
+        let mut status = BoxStatus::default();
+        for _ in 0..2 {
+            note(
+                &mut status,
+                HistoryType::Exited,
+                Timestamp::UNIX_EPOCH,
+                Map::new(),
+            );
+        }
+        assert_eq!(status.history.len(), 1);
+    }
+}

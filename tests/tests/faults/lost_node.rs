@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use boxes_crds::{BoxObject, CONFIRM_STOPPED_ANNOTATION};
 use boxes_tests::harness::{
-    LiveBox, Moment, PlayedNode, Reason, State, World, a_box, e2e, tell, until,
+    LiveBox, Moment, PlayedNode, Reason, State, World, a_box, e2e, e2e_steady, tell, until,
 };
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
@@ -77,7 +77,8 @@ async fn ends_in_the_end(world: &World, it: &LiveBox) -> Result<()> {
 
 #[tokio::test]
 async fn a_box_whose_node_object_is_removed_is_lost_after_two_reads_a_minute_apart() {
-    e2e(async |world| {
+    // The minute is counted by one controller, in its memory.
+    e2e_steady(async |world| {
         let (node, it, pod) = on_a_played_node(world, "removed").await?;
         it.stop().await?;
         node.remove().await?;
