@@ -36,6 +36,7 @@ pub(crate) async fn reconcile(cached: Arc<CachedBox>, cx: Arc<Context>) -> Resul
     {
         return Ok(Action::requeue(LATE));
     }
+    cx.metrics.count_pass();
     let _slot = match &*cached {
         // They are never closed.
         CachedBox::Whole(_) => Some(cx.slots.acquire().await),
@@ -81,7 +82,6 @@ async fn reconcile_expiring(
 
 /// One pass.
 async fn reconcile_whole(object: &BoxView, cx: &Context) -> Result<Action, Error> {
-    cx.metrics.count_pass();
     let memory = cx.memories.of(object.uid());
     if is_outdated(cx, object, &memory) {
         return Ok(Action::requeue(LATE));
