@@ -53,6 +53,20 @@ impl LiveBox {
         self.change(json!({"stopped": true})).await.map(drop)
     }
 
+    /// Asks for a stop and waits until the intent is recorded: from then on it is a cause, and what
+    /// comes later in the same second is not the earlier one.
+    ///
+    /// # Errors
+    /// When the API server refuses it, or it is not recorded in time.
+    pub async fn stop_and_see(&self) -> Result<BoxObject> {
+        self.stop().await?;
+        let intended = |object: &BoxObject| {
+            let status = object.status.as_ref();
+            status.is_some_and(|status| status.stop.is_some())
+        };
+        self.wait_for("the stop to be recorded", intended).await
+    }
+
     /// Deletes the Box, as `kubectl delete --wait=false` does.
     ///
     /// # Errors

@@ -60,12 +60,7 @@ async fn a_running_box_is_current_and_in_progress_while_it_stops_and_then_curren
         let it = a_box("stopping").shell(slowly).create(world).await?;
         it.says("ready").await?;
         assert_eq!(judged_in(&it, State::Running).await?, Kstatus::Current);
-        it.stop().await?;
-        let is_stopping = |object: &BoxObject| {
-            let status = object.status.as_ref();
-            status.is_some_and(|status| status.stop.is_some())
-        };
-        let object = it.wait_for("the stop to be recorded", is_stopping).await?;
+        let object = it.stop_and_see().await?;
         assert_eq!(kstatus(&object), Kstatus::InProgress);
         assert_eq!(judged(&it, Reason::Stopped).await?, Kstatus::Current);
         Ok(())

@@ -56,14 +56,7 @@ async fn a_stop_cannot_be_taken_back() {
             .create(world)
             .await?;
         it.says("ready").await?;
-        it.stop().await?;
-        let stopping = |object: &boxes_crds::BoxObject| {
-            object
-                .status
-                .as_ref()
-                .is_some_and(|status| status.stop.is_some())
-        };
-        it.wait_for("the stop to be recorded", stopping).await?;
+        it.stop_and_see().await?;
         it.change(json!({"stopped": false})).await?;
         it.ends_as(State::Stopped, Reason::Stopped)
             .with_code(0)

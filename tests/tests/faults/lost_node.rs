@@ -80,7 +80,7 @@ async fn a_box_whose_node_object_is_removed_is_lost_after_two_reads_a_minute_apa
     // The minute is counted by one controller, in its memory.
     e2e_steady(async |world| {
         let (node, it, pod) = on_a_played_node(world, "removed").await?;
-        it.stop().await?;
+        it.stop_and_see().await?;
         node.remove().await?;
         let removed = Instant::now();
         waits_for_its_node(&it, "does not exist any more").await?;
@@ -105,7 +105,7 @@ async fn a_box_whose_node_object_is_removed_is_lost_after_two_reads_a_minute_apa
 async fn a_node_object_that_is_removed_and_made_again_loses_nothing_and_its_kubelet_has_the_word() {
     e2e(async |world| {
         let (node, it, pod) = on_a_played_node(world, "again").await?;
-        it.stop().await?;
+        it.stop_and_see().await?;
         node.remove().await?;
         waits_for_its_node(&it, "does not exist any more").await?;
         node.register().await?;
@@ -127,7 +127,7 @@ async fn a_node_object_that_is_removed_and_made_again_loses_nothing_and_its_kube
 async fn the_out_of_service_taint_means_nothing_on_a_ready_node() {
     e2e(async |world| {
         let (node, it, pod) = on_a_played_node(world, "in-service").await?;
-        it.stop().await?;
+        it.stop_and_see().await?;
         node.taint(OUT_OF_SERVICE, "NoExecute").await?;
         tokio::select! {
             () = node.beats() => {}
@@ -214,7 +214,7 @@ async fn a_person_confirms_a_stop_with_the_right_uid_and_with_no_other() {
     e2e(async |world| {
         let (node, it, pod) = on_a_played_node(world, "confirmed").await?;
         node.says_ready(false).await?;
-        it.stop().await?;
+        it.stop_and_see().await?;
         waits_for_its_node(&it, CONFIRM_STOPPED_ANNOTATION).await?;
         let other = "00000000-0000-0000-0000-000000000000";
         it.annotate(CONFIRM_STOPPED_ANNOTATION, other).await?;
