@@ -35,6 +35,30 @@ pub struct Args {
     /// How many Boxes are worked on at once.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrency: u16,
+
+    /// Image of the supervisor that commands run under, best by digest. Without it they run
+    /// unsupervised, and how they end is known from the kubelet's exit code alone.
+    #[arg(long)]
+    pub supervisor_image: Option<String>,
+
+    /// When that image is pulled: Always, `IfNotPresent` or Never.
+    #[arg(long)]
+    pub supervisor_pull_policy: Option<String>,
+
+    /// How the supervisor gets into boxes.
+    #[arg(long, value_enum, default_value_t = InjectionChoice::Auto)]
+    pub supervisor_injection: InjectionChoice,
+}
+
+/// How the supervisor gets into boxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum InjectionChoice {
+    /// By image volume where every node that takes pods supports it, else by init container.
+    Auto,
+    /// Its image is mounted: kubelet 1.35 and containerd 2.1 or CRI-O 1.33 on every node.
+    ImageVolume,
+    /// An init container copies it.
+    InitContainer,
 }
 
 /// How log lines look.

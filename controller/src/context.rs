@@ -11,6 +11,7 @@ use crate::announce::Announcer;
 use crate::cache::CachedBox;
 use crate::memory::Memories;
 use crate::metrics::Metrics;
+use crate::supervision::Supervision;
 
 /// The field manager of our server-side applies and the name that Events are reported under.
 pub(crate) const MANAGER: &str = "boxes-controller";
@@ -25,6 +26,8 @@ pub(crate) struct Context {
     pub memories: Memories,
     pub metrics: Metrics,
     pub announcer: Announcer,
+    /// What new pods get to run under.
+    pub supervision: Supervision,
     /// How many Boxes are worked on at once. First come, first served: the queue of kube's runner
     /// gives no order, and in a burst some would wait for minutes.
     pub slots: Semaphore,

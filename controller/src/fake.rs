@@ -17,6 +17,7 @@ use crate::cache::CachedBox;
 use crate::context::Context;
 use crate::memory::Memories;
 use crate::metrics::Metrics;
+use crate::supervision::Supervision;
 
 /// A request that was made.
 #[derive(Clone, Debug)]
@@ -58,6 +59,7 @@ pub(crate) fn context(answers: Vec<(u16, Value)>) -> (Context, Log) {
     let (pods, _) = reflector::store::<PodView>();
     let cx = Context {
         announcer: Announcer::start(client.clone(), "test".to_owned()),
+        supervision: Supervision::none(),
         client,
         pods,
         boxes,

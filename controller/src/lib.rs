@@ -26,5 +26,6 @@ mod reconcile;
 mod retry_tests;
 pub mod run;
 mod server;
+mod supervision;
 #[cfg(test)]
 mod writing_tests;

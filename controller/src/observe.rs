@@ -1,8 +1,8 @@
 //! The one file that reads the cluster for a decision.
 
 use boxes_lifecycle::{
-    BoxView, NodeView, PodView, Seen, World, deletion_asked, misses_container, needs_live_pod,
-    needs_namespace, needs_node, pod_name,
+    BoxView, NodeView, PodView, Seen, World, deletion_asked, misses_container, needs_injection,
+    needs_live_pod, needs_namespace, needs_node, pod_name,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node};
@@ -25,6 +25,9 @@ pub(crate) async fn observe(
     now: Timestamp,
 ) -> Result<World, Error> {
     let mut world = from_caches(cx, object, memory, now);
+    if needs_injection(&world) {
+        world.supervisor = cx.supervision.for_new_pods().await;
+    }
     if needs_live_pod(&world) {
         let found = live_pod(cx, object).await?;
         world.pod = Seen::judge(object, found, true);
@@ -60,6 +63,7 @@ fn from_caches(cx: &Context, object: &BoxView, memory: &Memory, now: Timestamp) 
         missing_since: memory.missing_since,
         deletion_asked: memory.deletion_asked,
         deadline_refused: memory.deadline_refused,
+        supervisor: cx.supervision.any(),
         ..World::unseen(object.clone(), now)
     }
 }

@@ -22,6 +22,7 @@ use crate::lease::Election;
 use crate::memory::Memories;
 use crate::metrics::Metrics;
 use crate::reconcile::{on_error, reconcile};
+use crate::supervision::Supervision;
 use crate::{logging, orphans, server};
 
 /// The caches' sides that the watches write.
@@ -71,6 +72,7 @@ fn context(client: Client, args: &Args) -> (Arc<Context>, Writers) {
     let (pods, pods_writer) = reflector::store();
     let cx = Context {
         announcer: Announcer::start(client.clone(), args.identity.clone()),
+        supervision: Supervision::start(client.clone(), args),
         client,
         pods,
         boxes,

@@ -41,6 +41,9 @@ pub const CONFIRM_STOPPED_ANNOTATION: &str = "boxes.run/confirm-stopped";
 /// Annotation on a Box: the UID of a pod to be deleted with the shortest grace.
 pub const FORCE_STOP_ANNOTATION: &str = "boxes.run/force-stop";
 
+/// Annotation on a pod: how the supervisor gets into it. Without it the command runs unsupervised.
+pub const SUPERVISOR_ANNOTATION: &str = "boxes.run/supervisor";
+
 /// Name of the one container of a pod that runs the Box's command.
 pub const CONTAINER: &str = "box";
 

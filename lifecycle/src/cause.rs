@@ -21,21 +21,43 @@ pub(crate) struct Cause {
     pub at: Option<Timestamp>,
 }
 
-impl Cause {
-    /// Whether the command's own end came first. Times are whole seconds: a tie goes to the cause.
-    fn came_after(&self, finished: Option<Timestamp>) -> bool {
-        matches!((self.at, finished), (Some(at), Some(finished)) if finished < at)
+/// How far apart the clocks of a node and of the API server may be: a stop that was received had a
+/// cause, which may seem a little later than the end that it led to.
+const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(60);
+
+/// Until when something can have reached the command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Until {
+    /// The supervisor received no stop before the command ended: nothing has.
+    Never,
+    /// The command ended then, in whole seconds: a tie goes to the cause.
+    Second(Option<Timestamp>),
+    /// The command ended about then, after the supervisor had received a stop.
+    AboutWhen(Option<Timestamp>),
+    /// Nobody knows when it ended.
+    Ever,
+}
+
+impl Until {
+    fn includes(self, cause: &Cause) -> bool {
+        let last = match self {
+            Self::Never => return false,
+            Self::Ever => None,
+            Self::Second(finished) => finished,
+            Self::AboutWhen(finished) => finished.and_then(|it| it.checked_add(CLOCKS_APART).ok()),
+        };
+        !matches!((cause.at, last), (Some(at), Some(last)) if last < at)
     }
 }
 
-/// The cause of an end at `finished`: of those that had reached the command by then the earliest,
-/// and among equals the first of the list.
+/// The cause of an end: of those that can have reached the command by then the earliest, and among
+/// equals the first of the list.
 pub(crate) fn cause(
     world: &World,
     spec: &BoxSpec,
     record: &Record,
     pod: &PodView,
-    finished: Option<Timestamp>,
+    until: Until,
 ) -> Option<Reason> {
     let named = [
         own_deadline(spec, record, pod),
@@ -43,7 +65,7 @@ pub(crate) fn cause(
         kubelet_eviction(pod),
         disruption(pod),
     ];
-    let reached = |cause: &Cause| !cause.came_after(finished);
+    let reached = |cause: &Cause| until.includes(cause);
     let earliest = named
         .into_iter()
         .flatten()

@@ -6,10 +6,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::confirm::confirmation;
 use crate::ending::Ending;
-use crate::manifest::{NO_DEADLINE, SPEC_HASH_ANNOTATION, spec_hash};
+use crate::manifest::{NO_DEADLINE, SPEC_HASH_ANNOTATION, accept, spec_hash};
 use crate::pod_view::PodView;
 use crate::record::Record;
-use crate::template::accept;
+use crate::supervisor::{is_supervised, shares_processes};
 use crate::wording::waits_for;
 use crate::world::{NodeView, Refusal, Seen, Trouble, World};
 
@@ -90,7 +90,7 @@ fn accepted(world: &World, spec: &BoxSpec, record: &Record) -> Option<Saying> {
         None if pod_is_out_of_reach(world, record) || still_forbidden(world, record) => {
             return None;
         }
-        None => (true, "Accepted", "the spec is run as written".to_owned()),
+        None => (true, "Accepted", run_how(world, spec)),
     };
     Some(Saying {
         type_: condition::ACCEPTED,
@@ -98,6 +98,29 @@ fn accepted(world: &World, spec: &BoxSpec, record: &Record) -> Option<Saying> {
         reason: reason.to_owned(),
         message,
     })
+}
+
+/// Says how an accepted spec is run, and what that leaves unknown. A pod that is there runs as it was
+/// made, whatever new ones get.
+fn run_how(world: &World, spec: &BoxSpec) -> String {
+    let as_written = "the spec is run as written";
+    let offered = world.supervisor.is_some();
+    let pod = world.pod.ours();
+    if pod.map_or(offered && is_supervised(spec), PodView::supervised) {
+        return match shares_processes(spec) {
+            None => as_written.to_owned(),
+            Some(field) => format!(
+                "{as_written}; with {field}, processes that leave the command's descendants survive it"
+            ),
+        };
+    }
+    if offered && !is_supervised(spec) {
+        return format!(
+            "{as_written}, without the supervisor, since it has no command: how it ends is known from \
+             the kubelet's exit code alone"
+        );
+    }
+    as_written.to_owned()
 }
 
 /// Without a pod to look at nothing new can be said about a spec that was once run.

@@ -3,21 +3,20 @@
 use boxes_crds::{BoxSpec, Evidence, Reason, condition};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cause::{cause, deadline, deleted_by_pod_gc};
+use crate::cause::{Until, cause, deadline, deleted_by_pod_gc};
 use crate::confirm::{Confirmation, confirmation};
-use crate::pod_view::{PodView, RunState};
+use crate::pod_view::PodView;
 use crate::record::Record;
-use crate::wording::{describe, waits_for};
+use crate::report::{NoReport, Report};
+use crate::terminated::terminated;
+use crate::wording::waits_for;
 use crate::world::{Refusal, Seen, World};
 
-/// The highest signal number of Linux.
-const LAST_SIGNAL: i32 = 64;
+/// The signals of Linux.
+pub(crate) const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
 
 /// What a process can return. Another number is no code, and is unknown like one.
-const CODES: std::ops::RangeInclusive<i32> = 0..=255;
-
-/// The kubelet's word for a container whose end it did not see; the code beside it is made up.
-const STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
+pub(crate) const CODES: std::ops::RangeInclusive<i32> = 0..=255;
 
 /// A recorded ending. It never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +47,7 @@ impl Ending {
         if exit_code.is_some_and(|code| !CODES.contains(&code)) {
             return Some("an exitCode out of 0 to 255");
         }
-        if signal.is_some_and(|number| !(1..=LAST_SIGNAL).contains(&number)) {
+        if signal.is_some_and(|number| !SIGNALS.contains(&number)) {
             return Some("a signal out of 1 to 64");
         }
         let none = exit_code.is_none() && signal.is_none();
@@ -63,7 +62,7 @@ impl Ending {
         (!fits).then_some("this reason with this exitCode and signal")
     }
 
-    fn without_status(reason: Reason, evidence: Evidence) -> Self {
+    pub(crate) const fn without_status(reason: Reason, evidence: Evidence) -> Self {
         Self {
             reason,
             exit_code: None,
@@ -77,9 +76,26 @@ impl Ending {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Verdict {
     pub ending: Ending,
+    /// When the command started, if the supervisor says.
+    pub started_at: Option<Timestamp>,
     /// When the command ended, if anyone knows.
     pub ended_at: Option<Timestamp>,
     pub message: String,
+    /// What the supervisor reported.
+    pub report: Result<Report, NoReport>,
+}
+
+impl Verdict {
+    /// One that no supervisor had a word in.
+    fn unreported(ending: Ending, message: String) -> Self {
+        Self {
+            ending,
+            started_at: None,
+            ended_at: None,
+            message,
+            report: Err(NoReport::Unsupervised),
+        }
+    }
 }
 
 /// The ending that the world shows, if the box has ended. In order of precedence: the list is the
@@ -97,71 +113,6 @@ pub(crate) fn verdict(world: &World) -> Option<Verdict> {
     }
 }
 
-/// The kubelet reports the command's container as terminated.
-fn terminated(world: &World, spec: &BoxSpec, record: &Record, pod: &PodView) -> Option<Verdict> {
-    let RunState::Terminated {
-        code,
-        reason,
-        message,
-        finished,
-        ..
-    } = &pod.container.as_ref()?.state
-    else {
-        return None;
-    };
-    let kubelet_reason = reason.as_deref().unwrap_or_default();
-    if kubelet_reason == STATUS_UNKNOWN || !CODES.contains(code) {
-        return None;
-    }
-    let cause = cause(world, spec, record, pod, *finished);
-    if let "StartError" | "ContainerCannotRun" = kubelet_reason {
-        let said = message
-            .as_deref()
-            .unwrap_or("the runtime gave no reason")
-            .trim();
-        return Some(Verdict {
-            ending: not_started(record, cause),
-            ended_at: *finished,
-            message: format!("the command could not be started: {said}"),
-        });
-    }
-    let ending = match cause {
-        None => own_end(*code, kubelet_reason),
-        Some(Reason::Timeout) => Ending::without_status(Reason::Timeout, Evidence::Derived),
-        Some(reason) => ended_by(reason, *code),
-    };
-    let deadline = deadline(spec, record, pod);
-    let message = describe(&ending, deadline);
-    Some(Verdict {
-        ending,
-        ended_at: *finished,
-        message,
-    })
-}
-
-/// The command ended and nothing else could have ended it.
-fn own_end(code: i32, kubelet_reason: &str) -> Ending {
-    // The OOM counter also stands beside the code of a command that survived the kill of a child.
-    let oom = kubelet_reason == "OOMKilled" && code == 137;
-    Ending {
-        reason: if oom { Reason::OOM } else { Reason::Exit },
-        exit_code: Some(code),
-        signal: None,
-        evidence: Evidence::Derived,
-    }
-}
-
-/// The command ended after something reached it: the kubelet's 128 + n is then signal n.
-fn ended_by(reason: Reason, code: i32) -> Ending {
-    let signal = Some(code - 128).filter(|number| (1..=LAST_SIGNAL).contains(number));
-    Ending {
-        reason,
-        exit_code: if signal.is_some() { None } else { Some(code) },
-        signal,
-        evidence: Evidence::Derived,
-    }
-}
-
 /// The kubelet gives no wait status of the command, and its pod is confirmed to have stopped, or is
 /// held up by other containers after the command ended.
 fn pod_ended_without_status(
@@ -174,7 +125,7 @@ fn pod_ended_without_status(
     if confirmation(world, pod) != Confirmation::Stopped && !held_up {
         return None;
     }
-    let cause = cause(world, spec, record, pod, None);
+    let cause = cause(world, spec, record, pod, Until::Ever);
     if record.started() || may_have_run(pod) {
         return Some(ended_unseen(cause));
     }
@@ -188,13 +139,12 @@ fn may_have_run(pod: &PodView) -> bool {
 }
 
 fn ended_unseen(cause: Option<Reason>) -> Verdict {
-    Verdict {
-        ending: Ending::without_status(cause.unwrap_or(Reason::PodLost), Evidence::Inferred),
-        ended_at: None,
-        message: "the command's container is gone and the kubelet did not see how it ended: its \
-                  exit code is unknown"
+    Verdict::unreported(
+        Ending::without_status(cause.unwrap_or(Reason::PodLost), Evidence::Inferred),
+        "the command's container is gone and the kubelet did not see how it ended: its exit code is \
+         unknown"
             .to_owned(),
-    }
+    )
 }
 
 /// The command never started: a deadline, a failed init container, a kubelet that rejected the pod.
@@ -217,16 +167,12 @@ fn never_started(record: &Record, cause: Option<Reason>, spec: &BoxSpec, pod: &P
             .trim_end()
             .to_owned()
     };
-    Verdict {
-        ending: not_started(record, cause),
-        ended_at: None,
-        message,
-    }
+    Verdict::unreported(not_started(record, cause), message)
 }
 
 /// A command that never started: by what stopped it, if something did. A deadline, its own or that
 /// for the start, is no stop of something that ran: the start failed.
-fn not_started(record: &Record, cause: Option<Reason>) -> Ending {
+pub(crate) fn not_started(record: &Record, cause: Option<Reason>) -> Ending {
     match cause {
         None | Some(Reason::Timeout) => {
             Ending::without_status(Reason::StartFailed, Evidence::Derived)
@@ -243,16 +189,12 @@ fn never_bound(world: &World, spec: &BoxSpec, record: &Record, pod: &PodView) ->
     if confirmation(world, pod) != Confirmation::NeverBound {
         return None;
     }
-    let cause = cause(world, spec, record, pod, None).unwrap_or(Reason::PodDeleted);
-    Some(Verdict {
-        ending: not_started(record, Some(cause)),
-        ended_at: None,
-        message: stop_message(
-            record,
-            spec,
-            "the pod was deleted before it was bound to a node",
-        ),
-    })
+    let cause = cause(world, spec, record, pod, Until::Ever).unwrap_or(Reason::PodDeleted);
+    let unbound = "the pod was deleted before it was bound to a node";
+    Some(Verdict::unreported(
+        not_started(record, Some(cause)),
+        stop_message(record, spec, unbound),
+    ))
 }
 
 fn stopped_by_start_deadline(record: &Record) -> bool {
@@ -289,11 +231,10 @@ fn node_lost(world: &World, _: &BoxSpec, record: &Record, pod: &PodView) -> Opti
     } else {
         "the command may never have started"
     };
-    Some(Verdict {
-        ending: Ending::without_status(Reason::NodeLost, Evidence::Inferred),
-        ended_at: None,
-        message: format!("node {node} was lost ({by}); {ran}"),
-    })
+    Some(Verdict::unreported(
+        Ending::without_status(Reason::NodeLost, Evidence::Inferred),
+        format!("node {node} was lost ({by}); {ran}"),
+    ))
 }
 
 /// The recorded pod is positively absent and nobody saw the end.
@@ -309,14 +250,11 @@ fn pod_lost(record: &Record) -> Option<Verdict> {
     } else {
         not_started(record, Some(cause))
     };
-    Some(Verdict {
-        ending,
-        ended_at: None,
-        message: format!(
-            "pod {} ({}) is gone and its end was not seen: its finalizer was removed by someone",
-            run.pod.name, run.pod.uid
-        ),
-    })
+    let message = format!(
+        "pod {} ({}) is gone and its end was not seen: its finalizer was removed by someone",
+        run.pod.name, run.pod.uid
+    );
+    Some(Verdict::unreported(ending, message))
 }
 
 /// No pod was ever made, and none will be.
@@ -324,10 +262,8 @@ fn without_pod(world: &World, spec: &BoxSpec, record: &Record) -> Option<Verdict
     if record.status.run.is_some() || world.object.deleting() {
         return None;
     }
-    let ended = |reason, evidence, message: String| Verdict {
-        ending: Ending::without_status(reason, evidence),
-        ended_at: None,
-        message,
+    let ended = |reason, evidence, message: String| {
+        Verdict::unreported(Ending::without_status(reason, evidence), message)
     };
     if record.stop_requested() {
         let message = "stopped on request before its pod was made".to_owned();

@@ -10,12 +10,14 @@
 //! | what does the Box ask, and can this build read its record | `object.rs`, `record.rs` |
 //! | what does its pod say | `pod_view.rs`, `pod_reading.rs` |
 //! | did something end the command, and when did that reach it | `cause.rs` |
-//! | how did the box end | `ending.rs` |
+//! | what did the supervisor say, and is it believed | `report.rs` |
+//! | how did the box end | `ending.rs`, `terminated.rs` |
 //! | is the stop confirmed | `confirm.rs` |
 //! | what must be read before deciding | `questions.rs` |
 //! | what is the one next write | `writes.rs` |
 //! | what is the next status | `status.rs`, `conditions.rs`, `history.rs`, `wording.rs` |
 //! | what pod does a spec give, and is the spec accepted | `manifest.rs`, `template.rs` |
+//! | how does the supervisor get into it | `supervisor.rs`, `reserved.rs`, `node_view.rs` |
 
 mod announce;
 mod cause;
@@ -26,15 +28,20 @@ mod ending;
 mod history;
 mod manifest;
 mod name;
+mod node_view;
 mod object;
 mod orphan;
 mod pod_reading;
 mod pod_view;
 mod questions;
 mod record;
+mod report;
+mod reserved;
 mod settled;
 mod status;
+mod supervisor;
 mod template;
+mod terminated;
 mod wording;
 mod world;
 mod writes;
@@ -44,14 +51,19 @@ pub use cause::deletion_asked;
 pub use confirm::{Confirmation, confirmation};
 pub use decide::{Decision, decide};
 pub use ending::Ending;
-pub use manifest::{NO_DEADLINE, pod_for, spec_hash};
+pub use manifest::{NO_DEADLINE, accept, pod_for, spec_hash};
 pub use name::pod_name;
+pub use node_view::{NodeFacts, best_injection};
 pub use object::BoxView;
 pub use orphan::{ORPHAN_AGE, Orphan, orphan_write};
 pub use pod_view::{ContainerView, Phase, PodCondition, PodView, RunState};
-pub use questions::{misses_container, needs_live_pod, needs_namespace, needs_node};
+pub use questions::{
+    misses_container, needs_injection, needs_live_pod, needs_namespace, needs_node,
+};
 pub use record::{Record, Unreadable};
+pub use report::{End, NoReport, Report, report_key};
 pub use settled::{Settled, settled};
-pub use template::{Refused, accept};
+pub use supervisor::{GRACE_MARGIN, Injection, SUPERVISOR, Supervisor, is_supervised};
+pub use template::Refused;
 pub use world::{NodeView, Refusal, Seen, Trouble, World};
 pub use writes::Write;

@@ -13,6 +13,8 @@ use kube::Resource;
 
 use crate::name::{hex, pod_name};
 use crate::object::BoxView;
+use crate::reserved::refuse_reserved;
+use crate::supervisor::{Supervisor, inject, is_supervised};
 use crate::template::{Refused, pod_spec_of};
 
 /// `activeDeadlineSeconds` of a pod whose Box has none: the greatest value. Every pod has one, so
@@ -36,16 +38,39 @@ const PARTITION_TAINTS: [&str; 2] = [
 ///
 /// # Errors
 /// The template is refused.
-pub fn pod_for(object: &BoxView, spec: &BoxSpec) -> Result<Pod, Refused> {
-    let partial = pod_spec_of(spec)?;
-    let mut pod_spec = from_fields(spec);
-    pod_spec.merge_from(partial);
+pub fn pod_for(
+    object: &BoxView,
+    spec: &BoxSpec,
+    supervisor: Option<&Supervisor>,
+) -> Result<Pod, Refused> {
+    let mut pod_spec = merged(spec)?;
     pod_spec.tolerations = Some(with_partition_tolerations(pod_spec.tolerations));
-    Ok(Pod {
+    let mut pod = Pod {
         metadata: metadata(object, spec),
         spec: Some(pod_spec),
         status: None,
-    })
+    };
+    if let Some(supervisor) = supervisor.filter(|_| is_supervised(spec)) {
+        inject(&mut pod, supervisor, grace(spec), object.uid());
+    }
+    Ok(pod)
+}
+
+/// Checks the part of a spec that the API server does not: its template and the names in it.
+///
+/// # Errors
+/// Names the first field that is unknown or that may not be set so.
+pub fn accept(spec: &BoxSpec) -> Result<(), Refused> {
+    merged(spec).map(drop)
+}
+
+/// The fields of the Box and its template.
+fn merged(spec: &BoxSpec) -> Result<PodSpec, Refused> {
+    let partial = pod_spec_of(spec)?;
+    refuse_reserved(spec, &partial)?;
+    let mut pod_spec = from_fields(spec);
+    pod_spec.merge_from(partial);
+    Ok(pod_spec)
 }
 
 /// A hash of what may not change once a pod was made.
@@ -108,15 +133,18 @@ fn owner(object: &BoxView) -> OwnerReference {
     }
 }
 
+/// Seconds between TERM and KILL.
+fn grace(spec: &BoxSpec) -> i64 {
+    spec.termination_grace_period_seconds.unwrap_or(GRACE)
+}
+
 /// What the fields of the Box give, before the template.
 fn from_fields(spec: &BoxSpec) -> PodSpec {
     PodSpec {
         containers: vec![container(spec)],
         restart_policy: Some("Never".to_owned()),
         active_deadline_seconds: Some(spec.active_deadline_seconds.unwrap_or(NO_DEADLINE)),
-        termination_grace_period_seconds: Some(
-            spec.termination_grace_period_seconds.unwrap_or(GRACE),
-        ),
+        termination_grace_period_seconds: Some(grace(spec)),
         // Code that nobody vouches for gets no credential unless its owner names an identity.
         automount_service_account_token: spec.service_account_name.is_none().then_some(false),
         service_account_name: spec.service_account_name.clone(),

@@ -200,6 +200,12 @@ impl PodView {
         annotations.get(key).map(String::as_str)
     }
 
+    /// Whether the command runs under a supervisor of ours.
+    #[must_use]
+    pub fn supervised(&self) -> bool {
+        self.annotation(boxes_crds::SUPERVISOR_ANNOTATION).is_some()
+    }
+
     /// When the command's container started, by the kubelet's word.
     #[must_use]
     pub fn started_at(&self) -> Option<Timestamp> {

@@ -11,6 +11,7 @@ use crate::pod_view::PodView;
 use crate::record::Record;
 use crate::status::{intended_stop, stopped_before_its_pod};
 use crate::world::{Refusal, Seen, World};
+use crate::writes::wants_pod;
 
 /// Whether the pod must be read live, given what the cache holds: where its absence would mean
 /// something, where something is being deleted, and before a stop is recorded, since the command
@@ -58,6 +59,13 @@ fn is_confirmed(world: &World) -> bool {
     let uid = world.pod.ours().map(PodView::uid);
     let uid = uid.or(world.object.recorded_pod_uid.as_deref());
     uid.is_some_and(|uid| world.object.confirms_stopped(uid))
+}
+
+/// Whether it matters by which way the supervisor gets into a pod: only before there is one.
+#[must_use]
+pub fn needs_injection(world: &World) -> bool {
+    let content = world.readable();
+    content.is_some_and(|(spec, record)| wants_pod(world, spec, record))
 }
 
 /// The node to be read live: that of a pod whose stop waits for the kubelet's word.

@@ -140,11 +140,19 @@ fn end(status: &mut BoxStatus, world: &World, verdict: &Verdict) {
     status.message = Some(verdict.message.clone());
     if let Some(run) = &mut status.run {
         run.ended_at = Some(Time(ended_at));
+        run.started_at = verdict.started_at.map(Time).or(run.started_at.take());
     }
+    let killed = verdict.report.as_ref().ok().and_then(|it| it.oom_kills);
+    if killed.is_some_and(|kills| kills > 0) {
+        note(status, HistoryType::OOMKilled, ended_at, data([]));
+    }
+    let why_not = verdict.report.as_ref().err();
+    let unreported = why_not.and_then(|why| why.as_str());
     let facts = data([
         ("reason", Some(Value::from(ending.reason.as_str()))),
         ("exitCode", ending.exit_code.map(Value::from)),
         ("signal", ending.signal.map(Value::from)),
+        ("report", unreported.map(Value::from)),
     ]);
     note(status, HistoryType::Exited, ended_at, facts);
 }

@@ -10,18 +10,10 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}: {message}")]
 pub struct Refused {
-    /// `TemplateInvalid`.
+    /// `TemplateInvalid` or `NameReserved`.
     pub reason: &'static str,
     /// Names the field, and what to do.
     pub message: String,
-}
-
-/// Checks the part of a spec that the API server does not: its template.
-///
-/// # Errors
-/// Names the first field that is unknown or that a template may not set.
-pub fn accept(spec: &BoxSpec) -> Result<(), Refused> {
-    pod_spec_of(spec).map(drop)
 }
 
 /// The partial pod spec of the template, checked.

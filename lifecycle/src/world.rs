@@ -1,11 +1,14 @@
 //! What a decision is made on.
 
+use std::sync::Arc;
+
 use boxes_crds::BoxSpec;
 use jiff::Timestamp;
 
 use crate::object::BoxView;
 use crate::pod_view::PodView;
 use crate::record::Record;
+use crate::supervisor::Supervisor;
 
 /// Everything that was observed about one Box at one time.
 #[derive(Clone, Debug)]
@@ -32,6 +35,8 @@ pub struct World {
     pub deletion_asked: Option<Timestamp>,
     /// Whether lowering the deadline of this pod was refused, so that it must be deleted instead.
     pub deadline_refused: bool,
+    /// What a new pod's command runs under; nothing where the controller was given none.
+    pub supervisor: Option<Arc<Supervisor>>,
 }
 
 impl World {
@@ -50,6 +55,7 @@ impl World {
             missing_since: None,
             deletion_asked: None,
             deadline_refused: false,
+            supervisor: None,
         }
     }
 

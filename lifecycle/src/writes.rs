@@ -100,7 +100,7 @@ fn start(world: &World, spec: &BoxSpec, record: &Record) -> Option<Write> {
     if !wants_pod(world, spec, record) || !may_ask(world) || verdict(world).is_some() {
         return None;
     }
-    let pod = pod_for(&world.object, spec).ok()?;
+    let pod = pod_for(&world.object, spec, world.supervisor.as_deref()).ok()?;
     if !world.object.holds_record() {
         return Some(Write::HoldBox);
     }

@@ -27,7 +27,7 @@ tests/cluster/setup.sh
 tests/cluster/tools/build.sh kubernetes containerd helm kwok >/dev/null
 start_cluster
 tests/cluster/image.sh
-load_image
+load_images
 KUBECONFIG=$(kubeconfig)
 export KUBECONFIG
 install_chart

@@ -26,7 +26,7 @@ kubectl=$(tool kubectl)
 
 heading "3/5 The controller's image"
 tests/cluster/image.sh
-load_image
+load_images
 
 heading "4/5 The controller, with Helm"
 install_chart

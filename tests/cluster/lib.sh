@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 IMAGE=boxes.run/boxes:dev
-ARCHIVE=target/image/boxes.tar
+SUPERVISOR_IMAGE=boxes.run/supervisor:dev
 KIND_NAME=boxes
 KIND_KUBECONFIG=$PWD/target/kind/kubeconfig
 
@@ -54,13 +54,20 @@ start_cluster() {
     fi
 }
 
-# Makes the controller's image known to the cluster's nodes.
-load_image() {
+# Makes the images known to the cluster's nodes.
+load_images() {
     if uses_kind; then
-        kind load docker-image "$IMAGE" --name "$KIND_NAME"
+        kind load docker-image "$IMAGE" "$SUPERVISOR_IMAGE" --name "$KIND_NAME"
     else
-        cluster import "$ARCHIVE" >/dev/null
+        cluster import target/image/controller.tar target/image/supervisor.tar >/dev/null
     fi
+}
+
+# The digest that names the supervisor's image in a registry: what its archive's index lists. kind
+# has no registry, and its nodes know the image by its tag alone.
+supervisor_digest() {
+    uses_kind && return
+    tar -xOf target/image/supervisor.tar index.json | grep -o 'sha256:[0-9a-f]\{64\}'
 }
 
 # Installs the chart with that image, the Box definition first: Helm never updates it. The annotation
@@ -69,10 +76,12 @@ install_chart() {
     local kubectl helm id
     kubectl=$(tool kubectl)
     helm=$(tool helm)
-    id=$(cut -c1-32 target/image/boxes.id)
+    id=$(cut -c1-32 target/image/controller.id)
     "$kubectl" apply --server-side --force-conflicts -f crds/boxes.yaml >&2
     "$helm" upgrade --install boxes charts/boxes --namespace boxes-system --create-namespace \
         --set image.tag="${IMAGE##*:}" --set-string 'podAnnotations.boxes\.run/build'="$id" \
+        --set supervisor.image.tag="${SUPERVISOR_IMAGE##*:}" \
+        --set supervisor.image.digest="$(supervisor_digest)" \
         --wait --timeout 3m >target/helm.log 2>&1 || install_failed "$kubectl"
 }
 

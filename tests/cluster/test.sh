@@ -13,7 +13,7 @@ own_cluster() {
     fi
     start_cluster
     tests/cluster/image.sh
-    load_image
+    load_images
     KUBECONFIG=$(kubeconfig)
     export KUBECONFIG
     install_chart

@@ -10,13 +10,13 @@ boxes-controller
 {{- .Values.serviceAccount.name | default (include "boxes.name" .) -}}
 {{- end -}}
 
+{{- /* Of the values of an image and the chart's appVersion, in a list. */ -}}
 {{- define "boxes.image" -}}
-{{- with .Values.image -}}
-{{- if .digest -}}
-{{ .repository }}@{{ .digest }}
+{{- $image := index . 0 -}}
+{{- if $image.digest -}}
+{{ $image.repository }}@{{ $image.digest }}
 {{- else -}}
-{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
-{{- end -}}
+{{ $image.repository }}:{{ $image.tag | default (index . 1) }}
 {{- end -}}
 {{- end -}}
 

@@ -4,6 +4,7 @@ use boxes_crds::{BoxStatus, CONFIRM_STOPPED_ANNOTATION, FORCE_STOP_ANNOTATION, S
 use boxes_lifecycle::{BoxView, Decision, PodView, Record, World, Write, decide};
 
 use super::api::Cluster;
+use super::command::Wait;
 use super::kubelet::{Kubelet, Runtime};
 
 /// A proposed status, once written, is all there is to say at that moment.
@@ -109,7 +110,7 @@ fn our_pod(cluster: &Cluster, view: &BoxView) -> Option<PodView> {
 }
 
 /// Whether a status may follow the one that is stored.
-pub(crate) fn status(cluster: &Cluster, world: &World, next: &BoxStatus) {
+pub(crate) fn status(cluster: &Cluster, kubelet: &Kubelet, world: &World, next: &BoxStatus) {
     let Some(stored) = &cluster.object else {
         return;
     };
@@ -142,6 +143,31 @@ pub(crate) fn status(cluster: &Cluster, world: &World, next: &BoxStatus) {
         "history only grows"
     );
     assert_transitions(&old, next);
+    if next.evidence.as_deref() == Some("Observed") {
+        assert_observed(kubelet, next);
+    }
+}
+
+/// What is called observed is what a supervisor reported, and the truth.
+fn assert_observed(kubelet: &Kubelet, status: &BoxStatus) {
+    let truth = kubelet.truth.expect("something ended");
+    assert!(truth.told, "nobody reported: {status:#?}");
+    let (code, signal) = match truth.wait {
+        None => (Some(127), None),
+        Some(Wait::Code(code)) => (Some(code), None),
+        Some(Wait::Signal(number)) => (None, Some(number)),
+    };
+    let told = (status.exit_code, status.signal);
+    match status.reason.as_deref() {
+        Some("Timeout") => assert!(truth.stop_received, "{truth:?} {status:#?}"),
+        Some("OOM") => assert!(signal == Some(9) && truth.oom_kills > 0, "{truth:?}"),
+        Some("StartFailed") => assert_eq!((truth.wait, told.0), (None, code)),
+        Some("Exit" | "Signal") => assert_eq!(told, (code, signal), "{truth:?}"),
+        _ => {
+            assert_eq!(told, (code, signal), "{truth:?}");
+            assert!(truth.stop_received, "its own end comes first: {status:#?}");
+        }
+    }
 }
 
 fn wire<T: serde::Serialize>(value: T) -> serde_json::Value {

@@ -15,6 +15,23 @@ pub(crate) enum Start {
     InitFails,
 }
 
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    Code(i32),
+    Signal(i32),
+}
+
+impl Wait {
+    /// What the kubelet sees of it.
+    pub(crate) fn shown(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(number) => 128 + number,
+        }
+    }
+}
+
 /// What the command does with a TERM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnTerm {
@@ -34,13 +51,15 @@ pub(crate) struct Command {
     pub pull: i64,
     /// Seconds until it returns by itself; never when absent.
     pub runs: Option<i64>,
-    /// What it then returns.
-    pub code: i32,
+    /// How it then ends.
+    pub ends: Wait,
     pub on_term: OnTerm,
     /// Whether the kernel kills a process of it for want of memory just before it returns.
     pub oom: bool,
     /// Whether a second container stands beside it that ends only when it is told to.
     pub sidecar: bool,
+    /// Whether it writes reports of its own into the termination message.
+    pub forges: bool,
 }
 
 impl Command {
@@ -50,10 +69,11 @@ impl Command {
             start: Start::Good,
             pull: 1,
             runs: Some(runs),
-            code,
+            ends: Wait::Code(code),
             on_term: OnTerm::Dies,
             oom: false,
             sidecar: false,
+            forges: false,
         }
     }
 

@@ -1,8 +1,10 @@
 //! A controller: looks, decides, writes, and may crash.
 
+use std::sync::Arc;
+
 use boxes_lifecycle::{
-    BoxView, Decision, NodeView, PodView, Refusal, Seen, World, Write, decide, deletion_asked,
-    misses_container, needs_live_pod, needs_namespace, needs_node,
+    BoxView, Decision, NodeView, PodView, Refusal, Seen, Supervisor, World, Write, decide,
+    deletion_asked, misses_container, needs_live_pod, needs_namespace, needs_node,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
@@ -39,6 +41,8 @@ pub(crate) struct Controller {
     wake: Option<Timestamp>,
     /// Successful writes, of status too.
     pub writes: Vec<String>,
+    /// What new pods get.
+    pub supervisor: Option<Arc<Supervisor>>,
 }
 
 /// What became of a pass.
@@ -54,6 +58,7 @@ impl Controller {
         let writes = std::mem::take(&mut self.writes);
         *self = Self {
             writes,
+            supervisor: self.supervisor.take(),
             due: true,
             ..Self::default()
         };
@@ -120,13 +125,14 @@ impl Controller {
             let outdated = self.is_outdated(cluster);
             self.wake_at(cluster.now + if outdated { wait.max(OUTDATED) } else { wait });
         }
-        self.record(cluster, &world, &decision, crashes);
+        self.record(cluster, kubelet, &world, &decision, crashes);
         Pass::Done
     }
 
     fn record(
         &mut self,
         cluster: &mut Cluster,
+        kubelet: &Kubelet,
         world: &World,
         decision: &Decision,
         crashes: &mut dyn FnMut() -> bool,
@@ -134,7 +140,7 @@ impl Controller {
         let Some(status) = &decision.status else {
             return;
         };
-        checks::status(cluster, world, status);
+        checks::status(cluster, kubelet, world, status);
         match cluster.write_status(world.object.resource_version(), status) {
             Ok(()) => {
                 let state = status.state.as_deref().unwrap_or_default();
@@ -177,6 +183,7 @@ impl Controller {
             missing_since: memory.missing_since,
             deletion_asked: memory.deletion_asked,
             deadline_refused: memory.deadline_refused,
+            supervisor: self.supervisor.clone(),
         };
         if needs_live_pod(&world) {
             world.pod = Seen::judge(object, view(&cluster.pod), true);

@@ -4,7 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::api::{Cluster, stamp};
-use super::command::{Command, OnTerm, Start};
+use super::command::{Command, OnTerm, Start, Wait};
+use super::supervisor::{Supervisor, Truth};
 
 /// How long one attempt to pull an image takes; nothing interrupts it.
 const ATTEMPT: SignedDuration = SignedDuration::from_secs(3);
@@ -17,6 +18,10 @@ pub(crate) struct Kubelet {
     pub pod: Option<Runtime>,
     /// What it last reported.
     pub reported: Option<Runtime>,
+    /// How far its node's clock is ahead of the API server's.
+    pub ahead: SignedDuration,
+    /// How the command really ended.
+    pub truth: Option<Truth>,
 }
 
 /// A pod on the node.
@@ -32,6 +37,10 @@ pub(crate) struct Runtime {
     pub verdict: Option<&'static str>,
     /// It has forgotten the containers' status.
     pub forgot: bool,
+    /// What the command runs under.
+    pub supervisor: Option<Supervisor>,
+    /// The termination message.
+    pub message: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,10 +68,12 @@ pub(crate) enum Stage {
 }
 
 impl Runtime {
-    fn new(uid: String, command: Command, now: Timestamp) -> Self {
+    fn new(orders: &Orders, command: Command, now: Timestamp) -> Self {
         let rejected = command.start == Start::Rejected;
         Self {
-            uid,
+            uid: orders.uid.clone(),
+            supervisor: orders.supervisor.clone(),
+            message: None,
             accepted: now,
             stage: if rejected {
                 Stage::Rejected
@@ -101,6 +112,7 @@ struct Orders {
     deadline: i64,
     deleted: bool,
     grace: i64,
+    supervisor: Option<Supervisor>,
 }
 
 impl Orders {
@@ -114,6 +126,7 @@ impl Orders {
             deadline: spec.active_deadline_seconds.unwrap_or(i64::from(i32::MAX)),
             deleted: pod.metadata.deletion_timestamp.is_some(),
             grace: pod.metadata.deletion_grace_period_seconds.unwrap_or(own),
+            supervisor: Supervisor::of(pod),
         })
     }
 }
@@ -125,6 +138,8 @@ impl Kubelet {
             silent: false,
             pod: None,
             reported: None,
+            ahead: SignedDuration::ZERO,
+            truth: None,
         }
     }
 
@@ -143,7 +158,7 @@ impl Kubelet {
             return;
         };
         let known = self.pod.take().filter(|runtime| runtime.uid == orders.uid);
-        let fresh = || Runtime::new(orders.uid.clone(), self.command, cluster.now);
+        let fresh = || Runtime::new(&orders, self.command, cluster.now);
         self.pod = Some(known.unwrap_or_else(fresh));
         self.obey(&orders, cluster.now);
         self.time_passes(cluster.now);
@@ -153,28 +168,11 @@ impl Kubelet {
 
     /// What happens without the kubelet: the command goes on, and ends.
     fn time_passes(&mut self, now: Timestamp) {
-        let command = self.command;
         let Some(runtime) = &mut self.pod else { return };
-        if let Stage::Running { since } = runtime.stage {
-            let own = command
-                .runs
-                .map(|runs| (since + seconds(runs), command.code));
-            let stopped = runtime.stop.map(|stop| by_term(command.on_term, stop));
-            let end = own.into_iter().chain(stopped).min_by_key(|(at, _)| *at);
-            if let Some((at, code)) = end.filter(|(at, _)| *at <= now) {
-                let own = own.is_some_and(|own| own == (at, code));
-                let reason = match code {
-                    _ if own && command.oom => "OOMKilled",
-                    0 => "Completed",
-                    _ => "Error",
-                };
-                runtime.stage = Stage::Ended {
-                    code,
-                    reason,
-                    since,
-                    at,
-                };
-            }
+        if let Stage::Running { since } = runtime.stage
+            && let Some(end) = end(self.command, runtime, since).filter(|end| end.at <= now)
+        {
+            self.truth = Some(end_command(runtime, self.command, since, self.ahead, end));
         }
         if runtime.stop.is_some() {
             runtime.sidecar_runs = false;
@@ -189,6 +187,9 @@ impl Kubelet {
         let over = now.duration_since(runtime.accepted) >= seconds(orders.deadline);
         if runtime.stage == Stage::Waiting && !in_attempt(command, runtime, now) {
             begin(runtime, command, now, deleted, over);
+            if let Some(supervisor) = missed_program(runtime, command) {
+                self.truth = Some(not_found(runtime, &supervisor, now, self.ahead));
+            }
         }
         if over && !matches!(runtime.stage, Stage::Rejected | Stage::InitFailed) {
             // It says so even of a command that had returned before.
@@ -274,13 +275,111 @@ fn begin(runtime: &mut Runtime, command: Command, now: Timestamp, deleted: bool,
     runtime.sidecar_runs = command.sidecar && command.start == Start::Good;
 }
 
-/// When and with what a command ends that gets TERM and then KILL.
-fn by_term(on_term: OnTerm, stop: Stop) -> (Timestamp, i32) {
-    let killed = (stop.kill, 137);
-    let own = match on_term {
-        OnTerm::Dies => (stop.term, 143),
-        OnTerm::Returns(code) => (stop.term + seconds(1), code),
-        OnTerm::Ignores => killed,
+/// The supervisor that finds no program to start: the runtime finds the supervisor.
+fn missed_program(runtime: &Runtime, command: Command) -> Option<Supervisor> {
+    let tried = matches!(runtime.stage, Stage::Ended { .. });
+    let supervisor = runtime.supervisor.clone();
+    supervisor.filter(|_| tried && command.start == Start::NoProgram)
+}
+
+fn not_found(
+    runtime: &mut Runtime,
+    supervisor: &Supervisor,
+    now: Timestamp,
+    ahead: SignedDuration,
+) -> Truth {
+    let truth = Truth {
+        wait: None,
+        started: now + ahead,
+        ended: now + ahead,
+        stop_received: false,
+        oom_kills: 0,
+        told: true,
     };
-    if own.0 <= stop.kill { own } else { killed }
+    runtime.stage = Stage::Ended {
+        code: 127,
+        reason: "Error",
+        since: now,
+        at: now,
+    };
+    runtime.message = truth.message(false, Some(supervisor));
+    truth
+}
+
+/// An end of a running command.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    at: Timestamp,
+    wait: Wait,
+    /// Whether it came from the command, and not from a stop.
+    own: bool,
+    /// Whether the supervisor, if there is one, lives to report it.
+    told: bool,
+}
+
+/// When and how a command ends that runs since then: the first thing that ends it.
+fn end(command: Command, runtime: &Runtime, since: Timestamp) -> Option<End> {
+    let own = command.runs.map(|runs| End {
+        at: since + seconds(runs),
+        wait: command.ends,
+        own: true,
+        told: true,
+    });
+    let stopped = runtime
+        .stop
+        .map(|stop| by_term(command.on_term, stop, runtime.supervisor.as_ref()));
+    own.into_iter().chain(stopped).min_by_key(|end| end.at)
+}
+
+fn end_command(
+    runtime: &mut Runtime,
+    command: Command,
+    since: Timestamp,
+    ahead: SignedDuration,
+    end: End,
+) -> Truth {
+    let reason = match end.wait {
+        _ if end.own && command.oom => "OOMKilled",
+        Wait::Code(0) => "Completed",
+        Wait::Code(_) | Wait::Signal(_) => "Error",
+    };
+    let truth = Truth {
+        wait: Some(end.wait),
+        started: since + ahead,
+        ended: end.at + ahead,
+        stop_received: runtime.stop.is_some_and(|stop| stop.term <= end.at),
+        oom_kills: u64::from(end.own && command.oom),
+        told: end.told && runtime.supervisor.is_some(),
+    };
+    runtime.stage = Stage::Ended {
+        code: end.wait.shown(),
+        reason,
+        since,
+        at: end.at,
+    };
+    runtime.message = truth.message(command.forges, runtime.supervisor.as_ref());
+    truth
+}
+
+/// When and how a command ends that gets TERM and then KILL: from the kubelet, or before that from
+/// the supervisor, which the kubelet's KILL ends too.
+fn by_term(on_term: OnTerm, stop: Stop, supervisor: Option<&Supervisor>) -> End {
+    let patience = supervisor.map_or(stop.kill, |it| stop.term + seconds(it.grace.max(1)));
+    let (at, wait) = match on_term {
+        OnTerm::Dies => (stop.term, Wait::Signal(15)),
+        OnTerm::Returns(code) => (stop.term + seconds(1), Wait::Code(code)),
+        OnTerm::Ignores => (patience, Wait::Signal(9)),
+    };
+    let (at, wait) = if at <= patience {
+        (at, wait)
+    } else {
+        (patience, Wait::Signal(9))
+    };
+    let killed = at > stop.kill || (supervisor.is_some() && at == stop.kill);
+    End {
+        at: at.min(stop.kill),
+        wait: if killed { Wait::Signal(9) } else { wait },
+        own: false,
+        told: !killed,
+    }
 }

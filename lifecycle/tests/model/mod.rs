@@ -15,7 +15,8 @@ mod disturb;
 mod kubelet;
 mod publish;
 mod simulation;
+mod supervisor;
 
-pub(crate) use command::{Command, OnTerm, Start};
+pub(crate) use command::{Command, OnTerm, Start, Wait};
 pub(crate) use disturb::Disturbance;
 pub(crate) use simulation::{Crash, Plan, Report, run};

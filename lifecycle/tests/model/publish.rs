@@ -1,11 +1,10 @@
 //! What the kubelet reports of a pod.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{
     ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
     ContainerStatus, PodStatus,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::api::{Cluster, is_terminal, stamp};
 use super::command::{Command, Start};
@@ -23,7 +22,7 @@ impl Kubelet {
         let old = pod.status.clone().unwrap_or_default();
         // A terminal phase is never left, and a pod that the collector failed says no more.
         let was_terminal = is_terminal(pod);
-        let mut new = status(runtime, self.command);
+        let mut new = status(runtime, self.command, self.ahead);
         new.conditions.clone_from(&old.conditions);
         if was_terminal {
             new.phase.clone_from(&old.phase);
@@ -44,9 +43,9 @@ impl Kubelet {
     }
 }
 
-fn status(runtime: &Runtime, command: Command) -> PodStatus {
+fn status(runtime: &Runtime, command: Command, ahead: SignedDuration) -> PodStatus {
     let (phase, reason) = phase(runtime);
-    let mut containers = vec![container("box", state(runtime, command))];
+    let mut containers = vec![container("box", state(runtime, command, ahead))];
     if command.sidecar {
         containers.push(container("side", side_state(runtime)));
     }
@@ -54,7 +53,7 @@ fn status(runtime: &Runtime, command: Command) -> PodStatus {
     PodStatus {
         phase: Some(phase.to_owned()),
         reason: reason.map(str::to_owned),
-        start_time: Some(stamp(runtime.accepted)),
+        start_time: Some(stamp(runtime.accepted + ahead)),
         container_statuses: (!bare).then_some(containers),
         init_container_statuses: (runtime.stage == Stage::InitFailed).then(failed_init),
         ..PodStatus::default()
@@ -73,12 +72,12 @@ fn phase(runtime: &Runtime) -> (&'static str, Option<&'static str>) {
     }
 }
 
-fn state(runtime: &Runtime, command: Command) -> ContainerState {
+fn state(runtime: &Runtime, command: Command, ahead: SignedDuration) -> ContainerState {
     match runtime.stage {
         Stage::Waiting | Stage::Rejected | Stage::InitFailed => waiting(command),
         Stage::Running { since } => ContainerState {
             running: Some(ContainerStateRunning {
-                started_at: Some(Time(since)),
+                started_at: Some(stamp(since + ahead)),
             }),
             ..ContainerState::default()
         },
@@ -87,7 +86,13 @@ fn state(runtime: &Runtime, command: Command) -> ContainerState {
             reason,
             since,
             at,
-        } => ended(code, reason, Some(since), Some(at)),
+        } => {
+            let mut state = ended(code, reason, Some(since + ahead), Some(at + ahead));
+            if let Some(terminated) = &mut state.terminated {
+                terminated.message.clone_from(&runtime.message);
+            }
+            state
+        }
         Stage::Unknown => ended(137, "ContainerStatusUnknown", None, None),
     }
 }

@@ -1,6 +1,9 @@
 //! Runs one life of a Box, and reports it.
 
+use std::sync::Arc;
+
 use boxes_crds::{BoxSpec, BoxStatus, BoxTemplate};
+use boxes_lifecycle::{Injection, Supervisor};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -51,6 +54,10 @@ pub(crate) struct Plan {
     pub repeats: bool,
     /// Another's pod has the name, until the disturbed time is over.
     pub name_taken: bool,
+    /// Its command runs under a supervisor.
+    pub supervised: bool,
+    /// Seconds that the node's clock is ahead of the API server's.
+    pub clock_ahead: i64,
 }
 
 impl Plan {
@@ -67,6 +74,8 @@ impl Plan {
             crash: Crash::Never,
             repeats: false,
             name_taken: false,
+            supervised: false,
+            clock_ahead: 0,
         }
     }
 }
@@ -112,6 +121,7 @@ pub(crate) fn run(plan: Plan) -> Report {
     cluster.schedules_after = plan.schedules_after;
     let mut spec = plan.spec.clone();
     spec.template = plan.command.sidecar.then(with_sidecar);
+    spec.command = plan.supervised.then(|| vec!["run".to_owned()]);
     cluster.object = Some(StoredBox::new(start, spec));
     cluster.pod = plan.name_taken.then(foreign_pod);
     let mut life = Life {
@@ -121,6 +131,8 @@ pub(crate) fn run(plan: Plan) -> Report {
         controller: Controller::default(),
         last: BoxStatus::default(),
     };
+    life.kubelet.ahead = SignedDuration::from_secs(life.plan.clock_ahead);
+    life.controller.supervisor = life.plan.supervised.then(supervisor);
     life.controller.restart(&life.cluster);
     for moment in 0..DISTURBED {
         life.disturb(moment);
@@ -142,6 +154,14 @@ fn with_sidecar() -> BoxTemplate {
         spec: spec.as_object().cloned(),
         ..BoxTemplate::default()
     }
+}
+
+fn supervisor() -> Arc<Supervisor> {
+    Arc::new(Supervisor {
+        image: "supervisor".to_owned(),
+        pull_policy: None,
+        injection: Injection::InitContainer,
+    })
 }
 
 fn foreign_pod() -> Pod {

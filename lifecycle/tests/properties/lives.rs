@@ -69,16 +69,25 @@ proptest! {
     }
 
     #[test]
-    fn a_task_costs_at_most_eight_writes(command in command(), schedules in 0_i64..2) {
-        let report = run(Plan { schedules_after: Some(schedules), ..Plan::of(command) });
+    fn a_task_costs_at_most_eight_writes(
+        command in command(),
+        schedules in 0_i64..2,
+        supervised in any::<bool>(),
+    ) {
+        let schedules_after = Some(schedules);
+        let report = run(Plan { schedules_after, supervised, ..Plan::of(command) });
         prop_assume!(report.status.stop.is_none());
         prop_assert!(report.writes.len() <= 8 + usize::from(command.sidecar), "{:?}", report.writes);
     }
 
     #[test]
-    fn a_stop_costs_two_more(command in command(), at in 0_usize..60) {
+    fn a_stop_costs_two_more(
+        command in command(),
+        at in 0_usize..60,
+        supervised in any::<bool>(),
+    ) {
         let disturbances = vec![(at, Disturbance::StopBox)];
-        let report = run(Plan { disturbances, ..Plan::of(command) });
+        let report = run(Plan { disturbances, supervised, ..Plan::of(command) });
         prop_assert!(report.writes.len() <= 10, "{:?}", report.writes);
     }
 }

@@ -3,31 +3,46 @@
 use boxes_crds::BoxSpec;
 use proptest::prelude::*;
 
-use crate::model::{Command, Crash, Disturbance, OnTerm, Plan, Start, run};
+use crate::model::{Command, Crash, Disturbance, OnTerm, Plan, Start, Wait, run};
 use crate::plans::{cases, command};
 
 type End = (&'static str, &'static str, Option<i32>, Option<i32>);
 
+/// What a supervisor can report it does, and then it is believed.
 fn assert_ends(plan: Plan, expected: End) {
+    let supervised = plan.supervised;
     let report = run(plan);
     let (state, reason, code, signal) = expected;
     let expected = (Some(state), Some(reason), code, signal);
     assert_eq!(report.ending(), expected, "{report:#?}");
+    let observed = report.status.evidence.as_deref() == Some("Observed");
+    if supervised && (code.is_some() || signal.is_some() || reason == "Timeout") {
+        assert!(observed, "{report:#?}");
+    }
 }
 
-/// The end of a command that nobody stops.
-fn own_end(command: Command) -> End {
-    match command.start {
-        Start::Good if command.oom && command.code == 137 => ("Exited", "OOM", Some(137), None),
-        Start::Good => ("Exited", "Exit", Some(command.code), None),
+/// The end of a command that nobody stops. Only a supervisor can tell a code from a signal.
+fn own_end(command: Command, supervised: bool) -> End {
+    let shown = command.ends.shown();
+    let killed = command.ends == Wait::Signal(9) || !supervised;
+    match (command.start, command.ends) {
+        (Start::Good, _) if command.oom && shown == 137 && killed => {
+            ("Exited", "OOM", Some(137), None)
+        }
+        (Start::Good, Wait::Signal(number)) if supervised => {
+            ("Exited", "Signal", None, Some(number))
+        }
+        (Start::Good, _) => ("Exited", "Exit", Some(shown), None),
+        (Start::NoProgram, _) if supervised => ("Stopped", "StartFailed", Some(127), None),
         _ => ("Stopped", "StartFailed", None, None),
     }
 }
 
 /// The end of one that is stopped while it runs.
-fn stopped(reason: &'static str, on_term: OnTerm) -> End {
+fn stopped(reason: &'static str, on_term: OnTerm, supervised: bool) -> End {
     match on_term {
-        OnTerm::Dies | OnTerm::Returns(143) => ("Stopped", reason, None, Some(15)),
+        OnTerm::Returns(143) if !supervised => ("Stopped", reason, None, Some(15)),
+        OnTerm::Dies => ("Stopped", reason, None, Some(15)),
         OnTerm::Returns(code) => ("Stopped", reason, Some(code), None),
         OnTerm::Ignores => ("Stopped", reason, None, Some(9)),
     }
@@ -65,9 +80,11 @@ proptest! {
         command in command(),
         lag in (0_usize..8, 0_usize..8),
         crash in crash(),
+        supervised in any::<bool>(),
     ) {
         prop_assume!(command.runs.is_some() && command.start != Start::NoImage);
-        assert_ends(Plan { lag, crash, ..Plan::of(command) }, own_end(command));
+        let plan = Plan { lag, crash, supervised, ..Plan::of(command) };
+        assert_ends(plan, own_end(command, supervised));
     }
 
     #[test]
@@ -85,10 +102,39 @@ proptest! {
         ]),
         at in 18_usize..40,
         lag in (0_usize..8, 0_usize..8),
+        supervised in any::<bool>(),
+        clock_ahead in -20_i64..20,
     ) {
+        // Without a supervisor the times decide.
+        let clock_ahead = if supervised { clock_ahead } else { 0 };
         // It ends in moment 12 or before, more than a second earlier.
         let command = Command { pull: 0, ..Command::returning(code, 3) };
-        let plan = Plan { lag, disturbances: vec![(at, late)], ..Plan::of(command) };
+        let disturbances = vec![(at, late)];
+        let plan = Plan { disturbances, lag, supervised, clock_ahead, ..Plan::of(command) };
+        assert_ends(plan, ("Exited", "Exit", Some(code), None));
+    }
+
+    #[test]
+    fn what_comes_between_the_end_and_the_kubelets_word_changes_nothing(
+        code in 0_i32..=255,
+        late in prop::sample::select(vec![
+            Disturbance::StopBox,
+            Disturbance::DeletePod { grace: None },
+            Disturbance::EvictPod,
+            Disturbance::PreemptPod,
+            Disturbance::DeleteBox,
+        ]),
+        at in 18_usize..50,
+        supervised in any::<bool>(),
+        clock_ahead in -20_i64..20,
+        crash in crash(),
+    ) {
+        let clock_ahead = if supervised { clock_ahead } else { 0 };
+        let silence = (8, Disturbance::KubeletFallsSilent);
+        let disturbances = vec![silence, (at, late), (60, Disturbance::KubeletReturns)];
+        let command = Command { pull: 0, ..Command::returning(code, 3) };
+        let life = Plan { supervised, clock_ahead, ..Plan::of(command) };
+        let plan = Plan { disturbances, crash, ..life };
         assert_ends(plan, ("Exited", "Exit", Some(code), None));
     }
 
@@ -108,17 +154,21 @@ proptest! {
         ]),
         refused in any::<bool>(),
         sidecar in any::<bool>(),
+        forges in any::<bool>(),
         crash in crash(),
+        supervised in any::<bool>(),
+        clock_ahead in -20_i64..20,
     ) {
+        let clock_ahead = if supervised { clock_ahead } else { 0 };
         let (how, reason) = asked;
         let mut disturbances = vec![(at, how)];
         if refused {
             disturbances.insert(0, (0, Disturbance::RefuseDeadlines));
         }
-        let command = Command { sidecar, ..Command::endless(on_term) };
-        let spec = with_grace(grace);
-        let plan = Plan { spec, disturbances, crash, ..Plan::of(command) };
-        assert_ends(plan, stopped(reason, on_term));
+        let command = Command { sidecar, forges, ..Command::endless(on_term) };
+        let life = Plan { supervised, clock_ahead, ..Plan::of(command) };
+        let plan = Plan { spec: with_grace(grace), disturbances, crash, ..life };
+        assert_ends(plan, stopped(reason, on_term, supervised));
     }
 
     #[test]
@@ -127,9 +177,11 @@ proptest! {
         deadline in 3_i64..20,
         crash in crash(),
         lag in (0_usize..8, 0_usize..8),
+        supervised in any::<bool>(),
     ) {
         let spec = BoxSpec { active_deadline_seconds: Some(deadline), ..with_grace(3) };
-        let plan = Plan { spec, lag, crash, ..Plan::of(Command::endless(on_term)) };
+        let life = Plan::of(Command::endless(on_term));
+        let plan = Plan { spec, lag, crash, supervised, ..life };
         assert_ends(plan, ("Exited", "Timeout", None, None));
     }
 
@@ -137,6 +189,7 @@ proptest! {
     fn an_end_before_the_deadline_is_its_own(
         code in 0_i32..=255,
         silent in 0_usize..14,
+        supervised in any::<bool>(),
     ) {
         // The kubelet looks only after the deadline, and then says DeadlineExceeded.
         let spec = BoxSpec { active_deadline_seconds: Some(8), ..with_grace(3) };
@@ -145,8 +198,25 @@ proptest! {
             (60, Disturbance::KubeletReturns),
         ];
         let command = Command { pull: 0, ..Command::returning(code, 5) };
-        let plan = Plan { spec, disturbances, ..Plan::of(command) };
+        let plan = Plan { spec, disturbances, supervised, ..Plan::of(command) };
         assert_ends(plan, ("Exited", "Exit", Some(code), None));
+    }
+
+    #[test]
+    fn a_supervisor_that_is_killed_reports_nothing_and_nobody_speaks_for_it(
+        at in 20_usize..60,
+        forges in any::<bool>(),
+        crash in crash(),
+    ) {
+        let disturbances = vec![(at, Disturbance::DeletePod { grace: Some(1) })];
+        let command = Command { forges, ..Command::endless(OnTerm::Ignores) };
+        let life = Plan { supervised: true, ..Plan::of(command) };
+        let report = run(Plan { spec: with_grace(9), disturbances, crash, ..life });
+        prop_assert_eq!(report.ending(), (Some("Stopped"), Some("PodDeleted"), None, Some(9)));
+        prop_assert_eq!(report.status.evidence.as_deref(), Some("Derived"));
+        let mut history = report.status.history.iter();
+        let exited = history.find(|entry| entry.type_ == "Exited").unwrap();
+        prop_assert_eq!(exited.data["report"].as_str(), Some("missing"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use boxes_crds::BoxSpec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use crate::model::{Command, Disturbance, OnTerm, Plan, Start};
+use crate::model::{Command, Disturbance, OnTerm, Plan, Start, Wait};
 
 /// The lives of an ordinary run are always the same, so that a change fails only for what it
 /// changed. Others are tried with `PROPTEST_RNG_SEED` and more with `PROPTEST_CASES`.
@@ -40,17 +40,25 @@ fn on_term() -> impl Strategy<Value = OnTerm> {
     ]
 }
 
+fn ends() -> impl Strategy<Value = Wait> {
+    prop_oneof![
+        2 => prop::sample::select(vec![0, 1, 5, 127, 137, 143, 255]).prop_map(Wait::Code),
+        1 => prop::sample::select(vec![6, 9, 11, 15, 64]).prop_map(Wait::Signal),
+    ]
+}
+
 prop_compose! {
     pub(crate) fn command()(
         start in start(),
         pull in 0_i64..6,
         runs in prop::option::of(0_i64..25),
-        code in prop::sample::select(vec![0, 1, 5, 127, 137, 143, 255]),
+        ends in ends(),
         on_term in on_term(),
         oom in prop::bool::weighted(0.1),
         sidecar in prop::bool::weighted(0.2),
+        forges in prop::bool::weighted(0.3),
     ) -> Command {
-        Command { start, pull, runs, code, on_term, oom, sidecar }
+        Command { start, pull, runs, ends, on_term, oom, sidecar, forges }
     }
 }
 
@@ -117,7 +125,9 @@ prop_compose! {
         disturbances in prop::collection::vec((0_usize..120, disturbance()), 0..5),
         lag in (0_usize..6, 0_usize..6),
         name_taken in prop::bool::weighted(0.05),
+        supervised in any::<bool>(),
     ) -> Plan {
-        Plan { spec, schedules_after, disturbances, lag, name_taken, ..Plan::of(command) }
+        let life = Plan::of(command);
+        Plan { spec, schedules_after, disturbances, lag, name_taken, supervised, ..life }
     }
 }

@@ -34,9 +34,14 @@ pub(super) struct Controller {
 
 impl Controller {
     /// Starts it as the chart does, with the same lease.
-    pub(super) fn start(program: &Path, kubeconfig: &Path, log: &Path) -> Result<Self> {
+    pub(super) fn start(
+        program: &Path,
+        kubeconfig: &Path,
+        supervisor: &[String],
+        log: &Path,
+    ) -> Result<Self> {
         let address = free_address()?;
-        let arguments = [
+        let mut arguments = vec![
             "--log-level=info".to_owned(),
             "--log-format=json".to_owned(),
             format!("--lease-namespace={NAMESPACE}"),
@@ -44,6 +49,7 @@ impl Controller {
             format!("--identity={}", identity(address)),
             format!("--listen={address}"),
         ];
+        arguments.extend_from_slice(supervisor);
         let started = Instant::now();
         let variable = ("KUBECONFIG", kubeconfig);
         let child = Child::start("the controller", program, &arguments, variable, log)?;

@@ -79,6 +79,11 @@ pub(super) fn a_node(name: &str, place: Place) -> Value {
         "status": {
             "allocatable": room,
             "capacity": room,
+            "nodeInfo": {
+                "kubeletVersion": "v1.37.2", "containerRuntimeVersion": "containerd://2.4.2",
+                "operatingSystem": "linux", "architecture": "amd64", "bootID": "", "kernelVersion": "",
+                "kubeProxyVersion": "", "machineID": "", "osImage": "", "systemUUID": "",
+            },
             "conditions": [{
                 "type": "Ready",
                 "status": "True",

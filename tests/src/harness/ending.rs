@@ -113,3 +113,13 @@ impl<'a> IntoFuture for ExpectedEnding<'a> {
         Box::pin(self.check())
     }
 }
+
+/// A word of the data of the first entry of this type in a history.
+#[must_use]
+pub fn history_data<'a>(status: &'a BoxStatus, type_: &str, key: &str) -> Option<&'a str> {
+    let mut all = status.history.iter();
+    all.find(|entry| entry.type_ == type_)?
+        .data
+        .get(key)?
+        .as_str()
+}

@@ -58,6 +58,15 @@ pub(super) async fn remove_all(client: Client, namespace: &str) -> Result<()> {
         .map(drop)
 }
 
+/// Versions that support all that boxes can use, so that boxes on other nodes are run as ever.
+fn as_new_as_ours() -> Value {
+    json!({
+        "kubeletVersion": "v1.37.2", "containerRuntimeVersion": "containerd://2.4.2",
+        "operatingSystem": "linux", "architecture": "amd64", "bootID": "", "kernelVersion": "",
+        "kubeProxyVersion": "", "machineID": "", "osImage": "", "systemUUID": "",
+    })
+}
+
 impl PlayedNode {
     /// Its name.
     #[must_use]
@@ -85,6 +94,20 @@ impl PlayedNode {
         self.says_ready(true).await
     }
 
+    /// Says what runs on it.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn has_versions(&self, kubelet: &str, runtime: &str) -> Result<()> {
+        let info = json!({"kubeletVersion": kubelet, "containerRuntimeVersion": runtime});
+        let patch = Patch::Merge(json!({"status": {"nodeInfo": info}}));
+        self.nodes
+            .patch_status(&self.name, &PatchParams::default(), &patch)
+            .await
+            .context("the node cannot say what runs on it")
+            .map(drop)
+    }
+
     /// Says whether it is Ready.
     ///
     /// # Errors
@@ -95,6 +118,7 @@ impl PlayedNode {
         let status = json!({
             "capacity": room,
             "allocatable": room,
+            "nodeInfo": as_new_as_ours(),
             "conditions": [{
                 "type": "Ready", "status": if ready { "True" } else { "False" },
                 "reason": "Played", "message": "by a test",

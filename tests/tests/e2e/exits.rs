@@ -11,7 +11,7 @@ async fn a_command_that_exits_with_3_is_recorded_with_3() {
             .await?;
         it.ends_as(State::Exited, Reason::Exit)
             .with_code(3)
-            .by_evidence(Evidence::Derived)
+            .by_evidence(Evidence::Observed)
             .await?;
         Ok(())
     })

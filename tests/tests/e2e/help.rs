@@ -33,6 +33,20 @@ pub(crate) fn end_of(pod: &Pod) -> Option<&ContainerStateTerminated> {
         .as_ref()
 }
 
+/// The processes of a pod on this machine, by its UID in their control groups.
+pub(crate) fn processes_of(uid: &str) -> Vec<String> {
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter(|entry| {
+        let groups = std::fs::read_to_string(entry.path().join("cgroup"));
+        groups.is_ok_and(|groups| groups.contains(uid))
+    })
+    .map(|entry| {
+        let command = std::fs::read_to_string(entry.path().join("cmdline"));
+        command.unwrap_or_default().replace('\0', " ")
+    })
+    .collect()
+}
+
 /// The types of a history, oldest first.
 pub(crate) fn history(status: &BoxStatus) -> Vec<&str> {
     status

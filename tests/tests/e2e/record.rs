@@ -75,7 +75,7 @@ async fn the_evidence_is_the_kubelets_code_until_there_is_a_supervisor() {
     e2e(async |world| {
         let it = a_box("derived").shell("exit 3").create(world).await?;
         let ending = it.ends_as(State::Exited, Reason::Exit).with_code(3);
-        ending.by_evidence(Evidence::Derived).await?;
+        ending.by_evidence(Evidence::Observed).await?;
         Ok(())
     })
     .await;

@@ -144,7 +144,12 @@ async fn a_pod_that_is_deleted_by_force_ends_the_box_as_the_kubelet_saw_it() {
         let object = it.wait_for("the box to end", has_ended).await?;
         let status = object.status.unwrap_or_default();
         assert_eq!(status.reason.as_deref(), Some("PodDeleted"), "{status:?}");
-        assert_eq!(status.evidence.as_deref(), Some("Derived"), "{status:?}");
+        // So hasty a kill may come before the report.
+        let evidence = status.evidence.as_deref();
+        assert!(
+            matches!(evidence, Some("Observed" | "Derived")),
+            "{status:?}"
+        );
         assert!(returned_9_or_was_killed(&status), "{status:?}");
         it.has_no_pod_left(&pod).await
     })

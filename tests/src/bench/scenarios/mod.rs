@@ -6,6 +6,7 @@ mod neighbours;
 mod pairs;
 mod restart;
 mod steady;
+mod supervisor;
 
 use std::fmt;
 
@@ -33,10 +34,12 @@ pub enum Scenario {
     Neighbours,
     /// 50 Boxes on the real node, each beside a bare pod.
     Pairs,
+    /// The supervisor's size, memory and start.
+    Supervisor,
 }
 
 impl Scenario {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Empty,
         Self::Steady,
         Self::Burst1000,
@@ -44,6 +47,7 @@ impl Scenario {
         Self::Restart,
         Self::Neighbours,
         Self::Pairs,
+        Self::Supervisor,
     ];
 }
 
@@ -66,6 +70,7 @@ pub(super) async fn run(scenario: Scenario, bench: &mut Bench) -> Result<()> {
             Scenario::Restart => restart::run(bench).await,
             Scenario::Neighbours => neighbours::run(bench).await,
             Scenario::Pairs => pairs::run(bench).await,
+            Scenario::Supervisor => supervisor::run(bench),
         }
     };
     progress.step(&format!("scenario {scenario}"), work).await
