@@ -3,14 +3,15 @@
 use std::sync::atomic::AtomicBool;
 
 use boxes_lifecycle::{BoxView, PodView};
-use kube::runtime::reflector::Store;
+use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Client};
-use tokio::sync::{Semaphore, SetOnce};
+use tokio::sync::SetOnce;
 
 use crate::announce::Announcer;
 use crate::cache::CachedBox;
 use crate::memory::Memories;
 use crate::metrics::Metrics;
+use crate::queue::Queue;
 use crate::supervision::Supervision;
 
 /// The field manager of our server-side applies and the name that Events are reported under.
@@ -28,9 +29,8 @@ pub(crate) struct Context {
     pub announcer: Announcer,
     /// What new pods get to run under.
     pub supervision: Supervision,
-    /// How many Boxes are worked on at once. First come, first served: the queue of kube's runner
-    /// gives no order, and in a burst some would wait for minutes.
-    pub slots: Semaphore,
+    /// The Boxes to make a pass over.
+    pub queue: Queue<ObjectRef<CachedBox>>,
     /// Set when the first list of Boxes is in the cache.
     pub boxes_listed: SetOnce<()>,
     /// Set when the first list of pods is.

@@ -9,7 +9,7 @@ use kube::Client;
 use kube::client::Body;
 use kube::runtime::reflector;
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, SetOnce};
+use tokio::sync::SetOnce;
 use tower_test::mock;
 
 use crate::announce::Announcer;
@@ -17,6 +17,7 @@ use crate::cache::CachedBox;
 use crate::context::Context;
 use crate::memory::Memories;
 use crate::metrics::Metrics;
+use crate::queue::Queue;
 use crate::supervision::Supervision;
 
 /// A request that was made.
@@ -65,7 +66,7 @@ pub(crate) fn context(answers: Vec<(u16, Value)>) -> (Context, Log) {
         boxes,
         memories: Memories::default(),
         metrics: Metrics::new(),
-        slots: Semaphore::new(8),
+        queue: Queue::new(),
         boxes_listed: SetOnce::new(),
         pods_listed: SetOnce::new(),
         ready: AtomicBool::new(false),

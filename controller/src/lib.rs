@@ -19,6 +19,8 @@ mod observe;
 mod orphans;
 #[cfg(test)]
 mod pass_tests;
+mod passes;
+mod queue;
 #[cfg(test)]
 mod reading_tests;
 mod reconcile;

@@ -1,5 +1,7 @@
 //! The one file that reads the cluster for a decision.
 
+use std::sync::Arc;
+
 use boxes_lifecycle::{
     BoxView, NodeView, PodView, Seen, World, deletion_asked, misses_container, needs_injection,
     needs_live_pod, needs_namespace, needs_node, pod_name,
@@ -32,17 +34,13 @@ pub(crate) async fn observe(
         let found = live_pod(cx, object).await?;
         world.pod = Seen::judge(object, found, true);
     }
-    let missing_since = misses_container(&world).then(|| world.missing_since.unwrap_or(now));
-    if missing_since != world.missing_since {
-        world.missing_since = missing_since;
-        cx.memories
-            .change(object.uid(), |memory| memory.missing_since = missing_since);
-    }
-    let deletion_asked = deletion_asked(&world);
-    if deletion_asked != world.deletion_asked {
-        world.deletion_asked = deletion_asked;
+    world.missing_since = misses_container(&world).then(|| world.missing_since.unwrap_or(now));
+    world.deletion_asked = deletion_asked(&world);
+    if (world.missing_since, world.deletion_asked) != (memory.missing_since, memory.deletion_asked)
+    {
         cx.memories.change(object.uid(), |memory| {
-            memory.deletion_asked = deletion_asked;
+            memory.missing_since = world.missing_since;
+            memory.deletion_asked = world.deletion_asked;
         });
     }
     if let Some(node) = needs_node(&world).map(str::to_owned) {
@@ -55,8 +53,9 @@ pub(crate) async fn observe(
 }
 
 fn from_caches(cx: &Context, object: &BoxView, memory: &Memory, now: Timestamp) -> World {
+    let cached = cached_pod(cx, object);
     World {
-        pod: Seen::judge(object, cached_pod(cx, object), false),
+        pod: Seen::judge(object, cached.as_deref().cloned(), false),
         name_collided: memory.name_collided,
         refusal: memory.refusal.clone(),
         trouble: memory.trouble.clone(),
@@ -69,9 +68,9 @@ fn from_caches(cx: &Context, object: &BoxView, memory: &Memory, now: Timestamp) 
 }
 
 /// The cache's word for the pod of a Box.
-pub(crate) fn cached_pod(cx: &Context, object: &BoxView) -> Option<PodView> {
+pub(crate) fn cached_pod(cx: &Context, object: &BoxView) -> Option<Arc<PodView>> {
     let key = ObjectRef::<PodView>::new(&pod_name(object.name())).within(object.namespace());
-    cx.pods.get(&key).map(|pod| PodView::clone(&pod))
+    cx.pods.get(&key)
 }
 
 async fn live_pod(cx: &Context, object: &BoxView) -> Result<Option<PodView>, Error> {

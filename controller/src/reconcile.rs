@@ -1,15 +1,12 @@
 //! One pass over one Box: observe, decide, apply.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use boxes_crds::BoxStatus;
-use boxes_lifecycle::{BoxView, Decision, Trouble, World, Write, decide};
-use jiff::Timestamp;
+use boxes_lifecycle::{BoxView, Decision, PodView, Trouble, World, Write, decide};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use kube::runtime::controller::Action;
-use kube::runtime::reflector::ObjectRef;
 
 use crate::apply::{Outcome, apply, version_of, write_status};
 use crate::cache::CachedBox;
@@ -27,39 +24,23 @@ const LATE: Duration = Duration::from_secs(5);
 /// When to look again after a write that came too late, should no event tell why it did.
 const OUTDATED: Duration = Duration::from_secs(1);
 
-/// What an event about one Box leads to.
-pub(crate) async fn reconcile(cached: Arc<CachedBox>, cx: Arc<Context>) -> Result<Action, Error> {
-    // What is deleted before the first list of pods would never be told of.
-    if tokio::time::timeout(LATE, cx.pods_listed.wait())
-        .await
-        .is_err()
-    {
-        return Ok(Action::requeue(LATE));
-    }
+/// When to make a pass again although nothing happens.
+pub(crate) type Again = Option<Duration>;
+
+/// One pass over a Box.
+pub(crate) async fn reconcile(cached: &CachedBox, cx: &Context) -> Result<Again, Error> {
     cx.metrics.count_pass();
-    let _slot = match &*cached {
-        // They are never closed.
-        CachedBox::Whole(_) => Some(cx.slots.acquire().await),
-        CachedBox::Settled { .. } => None,
-    };
-    match &*newest(&cx, cached) {
-        CachedBox::Whole(object) => reconcile_whole(object, &cx).await,
+    match cached {
+        CachedBox::Whole(object) => reconcile_whole(object, cx).await,
         CachedBox::Settled {
             expires_at: None, ..
-        } => Ok(Action::await_change()),
+        } => Ok(None),
         CachedBox::Settled {
             expires_at: Some(at),
             metadata,
             ..
-        } => reconcile_expiring(metadata, *at, &cx).await,
+        } => reconcile_expiring(metadata, *at, cx).await,
     }
-}
-
-/// What the cache has by now: a pass may have waited long for its slot.
-fn newest(cx: &Context, cached: Arc<CachedBox>) -> Arc<CachedBox> {
-    cx.boxes
-        .get(&ObjectRef::from_obj(&*cached))
-        .unwrap_or(cached)
 }
 
 /// A Box that asks for nothing until its time is over.
@@ -67,29 +48,35 @@ async fn reconcile_expiring(
     metadata: &ObjectMeta,
     at: Timestamp,
     cx: &Context,
-) -> Result<Action, Error> {
+) -> Result<Again, Error> {
     let wait = at.duration_since(Timestamp::now());
     if wait.is_positive() {
-        return Ok(Action::requeue(wait.unsigned_abs()));
+        return Ok(Some(wait.unsigned_abs()));
     }
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
     let name = metadata.name.as_deref().unwrap_or_default();
     match live_box(cx, namespace, name).await? {
         Some(object) => reconcile_whole(&object, cx).await,
-        None => Ok(Action::await_change()),
+        None => Ok(None),
     }
 }
 
 /// One pass.
-async fn reconcile_whole(object: &BoxView, cx: &Context) -> Result<Action, Error> {
+async fn reconcile_whole(object: &BoxView, cx: &Context) -> Result<Again, Error> {
     let memory = cx.memories.of(object.uid());
-    if is_outdated(cx, object, &memory) {
-        return Ok(Action::requeue(LATE));
+    let pod = cached_pod(cx, object);
+    if is_outdated(object, pod.as_deref(), &memory) {
+        if pod.is_none() {
+            // It is not there yet, or not any more: it is waited for once.
+            cx.memories
+                .change(object.uid(), |memory| memory.pod_version = None);
+        }
+        return Ok(Some(LATE));
     }
     cx.memories.change(object.uid(), Memory::caught_up);
     if let Some(wait) = memory.not_due(Timestamp::now(), &cause_of(cx, object)) {
         tell_trouble(cx, object, &memory).await;
-        return Ok(Action::requeue(wait));
+        return Ok(Some(wait));
     }
     let pass = pass(cx, object, &memory);
     let result = tokio::time::timeout(LIMIT, pass)
@@ -105,20 +92,19 @@ async fn reconcile_whole(object: &BoxView, cx: &Context) -> Result<Action, Error
         // Somebody else wrote in between: what was decided is no longer asked.
         Err(error) if error.is_outdated() => {
             cx.metrics.count_error(error.class());
-            Ok(Action::requeue(OUTDATED))
+            Ok(Some(OUTDATED))
         }
         Err(error) => Err(error),
     }
 }
 
 /// What to do about a pass that failed: again, at a pace that slows down and never ends.
-#[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
-pub(crate) fn on_error(cached: Arc<CachedBox>, error: &Error, cx: Arc<Context>) -> Action {
+pub(crate) fn on_error(cached: &CachedBox, error: &Error, cx: &Context) -> Duration {
     cx.metrics.count_error(error.class());
     let metadata = cached.meta();
     let uid = metadata.uid.as_deref().unwrap_or_default();
-    let with = match &*cached {
-        CachedBox::Whole(object) => cause_of(&cx, object),
+    let with = match cached {
+        CachedBox::Whole(object) => cause_of(cx, object),
         CachedBox::Settled { .. } => Cause::default(),
     };
     let mut wait = LATE;
@@ -137,14 +123,14 @@ pub(crate) fn on_error(cached: Arc<CachedBox>, error: &Error, cx: Arc<Context>) 
         "a pass over the box failed"
     );
     // Before the next attempt it is told that this one failed.
-    Action::requeue(if stalled { Duration::ZERO } else { wait })
+    if stalled { Duration::ZERO } else { wait }
 }
 
 fn cause_of(cx: &Context, object: &BoxView) -> Cause {
     Cause {
         generation: object.metadata.generation,
         annotations: object.metadata.annotations.clone(),
-        pod: cached_pod(cx, object).and_then(|pod| version_of(&pod)),
+        pod: cached_pod(cx, object).and_then(|pod| version_of(&*pod)),
     }
 }
 
@@ -170,24 +156,16 @@ async fn tell_trouble(cx: &Context, object: &BoxView, memory: &Memory) {
 }
 
 /// Whether the caches have not seen our own last write: its event brings the next pass.
-fn is_outdated(cx: &Context, object: &BoxView, memory: &Memory) -> bool {
+fn is_outdated(object: &BoxView, pod: Option<&PodView>, memory: &Memory) -> bool {
     let older = |seen: Option<u64>, written: Option<u64>| matches!((seen, written), (Some(seen), Some(written)) if seen < written);
-    let behind = || match cached_pod(cx, object) {
-        Some(pod) => older(version_of(&pod), memory.pod_version),
-        None => memory.pod_version.is_some() && forget_pod_version(cx, object),
+    let pod_behind = match pod {
+        Some(pod) => older(version_of(pod), memory.pod_version),
+        None => memory.pod_version.is_some(),
     };
-    older(version_of(object), memory.box_version) || behind()
+    older(version_of(object), memory.box_version) || pod_behind
 }
 
-/// A pod that we wrote and that the cache does not have is not there yet, or not any more: it is
-/// waited for once.
-fn forget_pod_version(cx: &Context, object: &BoxView) -> bool {
-    cx.memories
-        .change(object.uid(), |memory| memory.pod_version = None);
-    true
-}
-
-async fn pass(cx: &Context, object: &BoxView, memory: &Memory) -> Result<Action, Error> {
+async fn pass(cx: &Context, object: &BoxView, memory: &Memory) -> Result<Again, Error> {
     let world = observe(cx, object, memory, Timestamp::now()).await?;
     name_unreadable(cx, object, memory);
     let decision = decide(&world);
@@ -233,13 +211,12 @@ async fn record(cx: &Context, world: &World, status: &BoxStatus) -> Result<(), E
     Ok(())
 }
 
-fn next(outcome: Outcome, decision: &Decision) -> Action {
-    match (outcome, decision.wake) {
+fn next(outcome: Outcome, decision: &Decision) -> Again {
+    match outcome {
+        Outcome::Done => decision.wake.map(SignedDuration::unsigned_abs),
         // The answer is in memory, where no event tells of it.
-        (Outcome::Answered, _) => Action::requeue(Duration::ZERO),
-        (Outcome::Outdated, _) => Action::requeue(OUTDATED),
-        (Outcome::Done, Some(wake)) => Action::requeue(wake.unsigned_abs()),
-        (Outcome::Done, None) => Action::await_change(),
+        Outcome::Answered => Some(Duration::ZERO),
+        Outcome::Outdated => Some(OUTDATED),
     }
 }
 

@@ -1,7 +1,5 @@
 //! Attempts that fail: at a pace that slows down, told, and never given up.
 
-use std::sync::Arc;
-
 use boxes_lifecycle::{BoxView, PodView};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
@@ -40,7 +38,7 @@ fn refused(times: usize) -> Vec<(u16, Value)> {
 
 /// A controller whose cache has these.
 struct Bench {
-    cx: Arc<Context>,
+    cx: Context,
     log: Log,
     _pods: Writer<PodView>,
 }
@@ -54,20 +52,19 @@ fn bench(answers: Vec<(u16, Value)>) -> Bench {
     ));
     writer.apply_watcher_event(&Event::InitDone);
     cx.pods = pods;
-    cx.pods_listed.set(()).unwrap();
     Bench {
-        cx: Arc::new(cx),
+        cx,
         log,
         _pods: writer,
     }
 }
 
 impl Bench {
-    /// What an event of the Box leads to, as kube's runtime runs it.
+    /// What an event of the Box leads to.
     async fn pass(&self, object: &BoxView) {
-        let cached = Arc::new(CachedBox::from(object.clone()));
-        if let Err(error) = reconcile(cached.clone(), self.cx.clone()).await {
-            on_error(cached, &error, self.cx.clone());
+        let cached = CachedBox::from(object.clone());
+        if let Err(error) = reconcile(&cached, &self.cx).await {
+            on_error(&cached, &error, &self.cx);
         }
     }
 

@@ -4,15 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
-use boxes_crds::BOX_UID_LABEL;
 use boxes_lifecycle::PodView;
-use futures::StreamExt;
 use jiff::Timestamp;
+use kube::Client;
+use kube::runtime::reflector;
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::{Controller, WatchStreamExt, controller, reflector, watcher};
-use kube::{Api, Client};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Semaphore, SetOnce};
+use tokio::sync::SetOnce;
 
 use crate::announce::Announcer;
 use crate::args::Args;
@@ -21,9 +19,9 @@ use crate::context::Context;
 use crate::lease::Election;
 use crate::memory::Memories;
 use crate::metrics::Metrics;
-use crate::reconcile::{on_error, reconcile};
+use crate::queue::Queue;
 use crate::supervision::Supervision;
-use crate::{logging, orphans, server};
+use crate::{logging, orphans, passes, server};
 
 /// The caches' sides that the watches write.
 struct Writers {
@@ -44,8 +42,9 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let (cx, writers) = context(client.clone(), &args);
     server::serve(args.listen, cx.clone()).await?;
 
+    let at_once = args.concurrency.into();
     let Some(name) = &args.lease_name else {
-        return lead(cx, writers).await;
+        return lead(cx, writers, at_once).await;
     };
     let mut election = Election::new(client, &args.lease_namespace, name, &args.identity);
     tracing::info!(
@@ -59,7 +58,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     }
     tracing::info!(identity = args.identity, lease = name, "leading");
     tokio::select! {
-        done = lead(cx, writers) => {
+        done = lead(cx, writers, at_once) => {
             election.release().await.context("giving up the lease")?;
             done
         }
@@ -78,7 +77,7 @@ fn context(client: Client, args: &Args) -> (Arc<Context>, Writers) {
         boxes,
         memories: Memories::default(),
         metrics: Metrics::new(),
-        slots: Semaphore::new(args.concurrency.into()),
+        queue: Queue::new(),
         boxes_listed: SetOnce::new(),
         pods_listed: SetOnce::new(),
         ready: AtomicBool::new(false),
@@ -93,59 +92,14 @@ fn context(client: Client, args: &Args) -> (Arc<Context>, Writers) {
 }
 
 /// Works until asked to stop; the passes that are under way are finished.
-async fn lead(cx: Arc<Context>, writers: Writers) -> anyhow::Result<()> {
-    let boxes = Api::<CachedBox>::all(cx.client.clone());
-    let boxes = watcher(boxes, watcher::Config::default()).default_backoff();
-    let boxes = reflector(writers.boxes, boxes)
-        .inspect(on_list(&cx, |cx| &cx.boxes_listed))
-        .applied_objects();
-    let pods = Api::<PodView>::all(cx.client.clone());
-    let pods = watcher(pods, watcher::Config::default().labels(BOX_UID_LABEL)).default_backoff();
-    let pods = reflector(writers.pods, pods)
-        .inspect(on_list(&cx, |cx| &cx.pods_listed))
-        .touched_objects();
-
+async fn lead(cx: Arc<Context>, writers: Writers, at_once: usize) -> anyhow::Result<()> {
     tokio::spawn(announce_start(cx.clone()));
     tokio::spawn(orphans::watch(cx.clone()));
-    Controller::for_stream(boxes, cx.boxes.clone())
-        .owns_stream(pods)
-        // Without a bound: passes queue for the slots of the context, in order.
-        .with_config(controller::Config::default().concurrency(0))
-        .graceful_shutdown_on(asked_to_stop())
-        .run(reconcile, on_error, cx.clone())
-        .for_each(|result| {
-            note(&cx, result);
-            std::future::ready(())
-        })
-        .await;
+    tokio::spawn(passes::watch_boxes(cx.clone(), writers.boxes));
+    tokio::spawn(passes::watch_pods(cx.clone(), writers.pods));
+    passes::make(&cx, at_once, asked_to_stop()).await;
     tracing::info!("stopped as asked");
     Ok(())
-}
-
-/// Failed passes are logged where they fail; here it is the watches.
-fn note<T, E: std::error::Error>(
-    cx: &Context,
-    result: Result<T, controller::Error<E, watcher::Error>>,
-) {
-    if let Err(controller::Error::QueueError(error)) = result {
-        cx.metrics.count_error("watch");
-        tracing::warn!(error = %error, "a watch failed and is taken up again");
-    }
-}
-
-/// Sets a gate once a watch has its first whole list. (A store's own `wait_until_ready` wakes only
-/// one of those that wait for it.)
-fn on_list<K>(
-    cx: &Arc<Context>,
-    gate: fn(&Context) -> &SetOnce<()>,
-) -> impl FnMut(&Result<watcher::Event<K>, watcher::Error>) + use<K> {
-    let cx = cx.clone();
-    move |event| {
-        if let Ok(watcher::Event::InitDone) = event {
-            // It is set already when a watch lists again.
-            let _ = gate(&cx).set(());
-        }
-    }
 }
 
 /// One line about what a start found.
