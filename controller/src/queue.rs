@@ -77,6 +77,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
+    /// Whether some wait although as many passes as may be are under way.
+    pub(crate) fn is_crowded(&self) -> bool {
+        !self.state().line.is_empty()
+    }
+
     /// The pass is over. It is to be made again after a while, or when something happens.
     pub(crate) fn done(&self, key: K, again: Option<Duration>) {
         self.state()

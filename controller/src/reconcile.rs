@@ -170,10 +170,9 @@ async fn pass(cx: &Context, object: &BoxView, memory: &Memory) -> Result<Again, 
     name_unreadable(cx, object, memory);
     let decision = decide(&world);
     let written = write(cx, &world, &decision).await;
-    // A write that fails is no reason to keep silent about it. One that changed the Box is: the
-    // status was decided on the Box before it, and the event of the change brings the next pass.
-    let changed = decision.write.as_ref().is_some_and(Write::is_of_box) && written.is_ok();
-    if let Some(status) = decision.status.as_ref().filter(|_| !changed) {
+    // A write that fails is no reason to keep silent about it.
+    let outdated = written.is_ok() && decision.write.as_ref().is_some_and(Write::outdates_status);
+    if let Some(status) = decision.status.as_ref().filter(|_| !outdated) {
         record(cx, &world, status).await?;
     }
     Ok(next(written?, &decision))

@@ -4,7 +4,7 @@ use boxes_crds::{
     BoxSpec, BoxStatus, HistoryType, PodReference, Run, State, Stop, StopCause, condition,
 };
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde_json::Value;
 
 use crate::conditions;
@@ -312,12 +312,12 @@ fn as_written(status: &BoxStatus) -> Option<Value> {
 }
 
 /// How long a box without a word from the scheduler stays unwritten: a scheduler with much to do is
-/// no news either, and what it cannot place it says.
-const SCHEDULED: SignedDuration = SignedDuration::from_secs(10);
+/// no news either, and what it cannot place it says. As long where many boxes change at once: there
+/// the writes of their endings come first.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 
 /// How long the status can wait: only on the way to Running, and only while all is well.
 fn settles_in(world: &World, status: &BoxStatus) -> Option<SignedDuration> {
-    let state = status.state.as_deref().and_then(State::parse)?;
     let accepted = status
         .conditions
         .iter()
@@ -325,25 +325,32 @@ fn settles_in(world: &World, status: &BoxStatus) -> Option<SignedDuration> {
     if status.stop.is_some() || !accepted {
         return None;
     }
-    let created = world
-        .object
-        .metadata
-        .creation_timestamp
-        .as_ref()
-        .map(|time| time.0);
-    let unplaced = world.pod.ours().is_some() && status.message.is_none();
-    let (since, settled) = match state {
-        State::Pending => (created?, if unplaced { SCHEDULED } else { SETTLED }),
-        State::Materializing => {
-            let scheduled = status
-                .run
-                .as_ref()
-                .and_then(|run| run.scheduled_at.as_ref());
-            (scheduled.map(|time| time.0).or(created)?, SETTLED)
-        }
-        State::Running | State::Stopped | State::Exited => return None,
-    };
+    let (since, unplaced) = under_way_since(world, status)?;
+    let patient = unplaced || world.crowded;
+    let settled = if patient { PATIENCE } else { SETTLED };
     // The clock of the API server may be ahead of ours.
     let wait = (settled - world.now.duration_since(since)).min(settled);
-    wait.is_positive().then_some(wait)
+    // A crowd may be gone in a moment.
+    let look = if world.crowded { SETTLED } else { wait };
+    wait.is_positive().then_some(wait.min(look))
+}
+
+/// Since when a box is on the way to Running as it now is, and whether it only waits for a word from
+/// the scheduler.
+fn under_way_since(world: &World, status: &BoxStatus) -> Option<(Timestamp, bool)> {
+    let created = |metadata: &ObjectMeta| Some(metadata.creation_timestamp.as_ref()?.0);
+    let of_box = created(&world.object.metadata);
+    let run = status.run.as_ref();
+    match status.state.as_deref().and_then(State::parse)? {
+        State::Pending => {
+            let unplaced = world.pod.ours().filter(|_| status.message.is_none());
+            let of_pod = unplaced.and_then(|pod| created(&pod.metadata));
+            Some((of_pod.or(of_box)?, unplaced.is_some()))
+        }
+        State::Materializing => {
+            let scheduled = run.and_then(|run| run.scheduled_at.as_ref());
+            Some((scheduled.map(|time| time.0).or(of_box)?, false))
+        }
+        State::Running | State::Stopped | State::Exited => None,
+    }
 }

@@ -37,6 +37,8 @@ pub struct World {
     pub deadline_refused: bool,
     /// What a new pod's command runs under; nothing where the controller was given none.
     pub supervisor: Option<Arc<Supervisor>>,
+    /// Whether so many Boxes change at once that some wait for their pass.
+    pub crowded: bool,
 }
 
 impl World {
@@ -56,6 +58,7 @@ impl World {
             deletion_asked: None,
             deadline_refused: false,
             supervisor: None,
+            crowded: false,
         }
     }
 

@@ -50,15 +50,12 @@ pub enum Write {
 }
 
 impl Write {
-    /// Whether it changes the Box itself.
+    /// Whether the pass that it brings sees more: a status decided before it is not worth writing.
     #[must_use]
-    pub const fn is_of_box(&self) -> bool {
+    pub const fn outdates_status(&self) -> bool {
         match self {
-            Self::HoldBox | Self::DeleteBox | Self::ReleaseBox => true,
-            Self::CreatePod(_)
-            | Self::LowerDeadline { .. }
-            | Self::DeletePod { .. }
-            | Self::ReleasePod { .. } => false,
+            Self::HoldBox | Self::CreatePod(_) | Self::DeleteBox | Self::ReleaseBox => true,
+            Self::LowerDeadline { .. } | Self::DeletePod { .. } | Self::ReleasePod { .. } => false,
         }
     }
 

@@ -184,6 +184,8 @@ impl Controller {
             deletion_asked: memory.deletion_asked,
             deadline_refused: memory.deadline_refused,
             supervisor: self.supervisor.clone(),
+            // Now and then.
+            crowded: cluster.now.as_second() % 3 == 0,
         };
         if needs_live_pod(&world) {
             world.pod = Seen::judge(object, view(&cluster.pod), true);

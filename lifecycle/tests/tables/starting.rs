@@ -181,7 +181,43 @@ fn a_clock_that_lags_behind_the_servers_delays_a_status_by_a_moment_only() {
 
 #[test]
 fn a_pod_that_the_scheduler_has_not_come_to_is_no_news_for_ten_seconds() {
-    let since_creation = |seconds: i64| a_box().with(an_unbound_pod()).after(seconds - 100);
+    // It was made at 5.
+    let since_creation = |seconds: i64| a_box().with(an_unbound_pod()).after(seconds - 95);
     assert_eq!(since_creation(9).decided().status, None);
     assert!(since_creation(10).decided().status.is_some());
+}
+
+/// A Box whose pod has been bound for so long, while others wait for their pass.
+fn bound_in_a_crowd(seconds: i64) -> World {
+    let mut world = a_materializing_box()
+        .recorded(json!({"conditions": []}))
+        .with(a_bound_pod())
+        .after(seconds - 90);
+    world.crowded = true;
+    world
+}
+
+#[test]
+fn in_a_crowd_the_way_to_running_is_no_news_for_ten_seconds() {
+    let decision = bound_in_a_crowd(9).decided();
+    assert_eq!(decision.status, None);
+    assert!(bound_in_a_crowd(10).decided().status.is_some());
+}
+
+#[test]
+fn a_crowd_that_is_gone_delays_a_status_by_a_moment_only() {
+    let world = bound_in_a_crowd(3);
+    assert_eq!(world.decided().wake.unwrap().as_secs(), 2);
+    let after = World {
+        crowded: false,
+        ..world.after(2)
+    };
+    assert!(after.decided().status.is_some());
+}
+
+#[test]
+fn in_a_crowd_that_the_command_runs_is_written_at_once() {
+    let mut world = a_materializing_box().with(a_running_pod());
+    world.crowded = true;
+    assert_eq!(world.status().state.as_deref(), Some("Running"));
 }
