@@ -4,15 +4,19 @@
 use boxes_crds::{BOX_FINALIZER, BoxStatus, POD_FINALIZER};
 use boxes_lifecycle::{BoxView, Refusal, World, Write, pod_name};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, Preconditions};
 use kube::core::Status;
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::context::{Context, MANAGER};
+use crate::context::Context;
 use crate::error::{Error, api_status};
 use crate::memory::{Memory, pace};
 use crate::observe::live_box;
+use crate::requests::{Target, apply_status, create, delete, merge};
+
+/// What is called when a pod is asked to stop, or to end earlier.
+const LOWERING: &str = "lowering the pod's deadline";
 
 /// What became of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,13 +53,6 @@ pub(crate) async fn apply(cx: &Context, world: &World, write: &Write) -> Result<
     }
 }
 
-/// A pod to change.
-#[derive(Clone, Copy)]
-pub(crate) struct Target<'a> {
-    pub namespace: &'a str,
-    pub name: &'a str,
-}
-
 /// Makes a write to an existing pod and gives the version that it then has.
 pub(crate) async fn change_pod(
     cx: &Context,
@@ -63,7 +60,6 @@ pub(crate) async fn change_pod(
     write: &Write,
     finalizers: &[String],
 ) -> Result<Option<u64>, Error> {
-    let api = cx.pods_in(pod.namespace);
     match write {
         Write::LowerDeadline {
             uid,
@@ -72,7 +68,8 @@ pub(crate) async fn change_pod(
         } => {
             let spec = json!({"activeDeadlineSeconds": seconds});
             let patch = guarded(uid, resource_version, json!({"spec": spec}));
-            patch_object(&api, pod.name, &patch, "lowering the pod's deadline").await
+            let lowered = merge::<Pod>(&cx.client, pod, &patch).await;
+            lowered.map_err(Error::call(LOWERING))
         }
         Write::ReleasePod {
             uid,
@@ -84,7 +81,8 @@ pub(crate) async fn change_pod(
                 resource_version,
                 json!({"metadata": {"finalizers": kept}}),
             );
-            patch_object(&api, pod.name, &patch, "removing the pod's finalizer").await
+            let released = merge::<Pod>(&cx.client, pod, &patch).await;
+            released.map_err(Error::call("removing the pod's finalizer"))
         }
         Write::DeletePod {
             uid,
@@ -99,9 +97,9 @@ pub(crate) async fn change_pod(
                 }),
                 ..DeleteParams::default()
             };
-            let deleted = api.delete(pod.name, &params).await;
+            let deleted = delete::<Pod>(&cx.client, pod, &params).await;
             deleted
-                .map(|_| None)
+                .map(|()| None)
                 .map_err(Error::call("deleting the pod"))
         }
         Write::HoldBox | Write::CreatePod(_) | Write::DeleteBox | Write::ReleaseBox => Ok(None),
@@ -124,7 +122,7 @@ fn note_pod_answer(
             Ok(Outcome::Done)
         }
         Err(Error::Call {
-            call: "lowering the pod's deadline",
+            call: LOWERING,
             source,
         }) if refuses(&source) => {
             tracing::warn!(
@@ -169,8 +167,9 @@ async fn patch_box(
 ) -> Result<Outcome, Error> {
     let changes = json!({"metadata": {"finalizers": finalizers}});
     let patch = guarded(object.uid(), object.resource_version(), changes);
-    let api = cx.boxes_in(object.namespace());
-    let version = patch_object(&api, object.name(), &patch, call).await?;
+    let version = merge::<BoxView>(&cx.client, Target::of(object), &patch)
+        .await
+        .map_err(Error::call(call))?;
     cx.memories
         .change(object.uid(), |memory| memory.box_version = version);
     Ok(Outcome::Done)
@@ -184,8 +183,7 @@ async fn delete_box(cx: &Context, object: &BoxView) -> Result<Outcome, Error> {
         }),
         ..DeleteParams::default()
     };
-    let api = cx.boxes_in(object.namespace());
-    api.delete(object.name(), &params)
+    delete::<BoxView>(&cx.client, Target::of(object), &params)
         .await
         .map_err(Error::call("deleting the Box"))?;
     Ok(Outcome::Done)
@@ -206,10 +204,8 @@ async fn create_pod(cx: &Context, world: &World, pod: &Pod) -> Result<Outcome, E
     if may_have_run(cx, object).await? {
         return Ok(Outcome::Outdated);
     }
-    let api: Api<Pod> = Api::namespaced(cx.client.clone(), object.namespace());
-    let error = match api.create(&PostParams::default(), pod).await {
-        Ok(made) => {
-            let version = version_of(&made);
+    let error = match create(&cx.client, object.namespace(), pod).await {
+        Ok(version) => {
             cx.memories.change(object.uid(), |memory| {
                 memory.pod_version = version;
                 memory.just_held = false;
@@ -271,36 +267,12 @@ pub(crate) async fn write_status(
         "metadata": {"name": object.name(), "uid": object.uid(), "resourceVersion": object.resource_version()},
         "status": status,
     });
-    let params = PatchParams::apply(MANAGER).force();
-    let api = cx.boxes_in(object.namespace());
-    let written = api
-        .patch_status(object.name(), &params, &Patch::Apply(&patch))
+    let version = apply_status::<BoxView>(&cx.client, Target::of(object), &patch)
         .await
         .map_err(Error::call("writing the Box's status"))?;
-    let version = version_of(&written);
     cx.memories
         .change(object.uid(), |memory| memory.box_version = version);
     Ok(())
-}
-
-async fn patch_object<K>(
-    api: &Api<K>,
-    name: &str,
-    patch: &Value,
-    call: &'static str,
-) -> Result<Option<u64>, Error>
-where
-    K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
-{
-    let params = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let written = api
-        .patch(name, &params, &Patch::Merge(patch))
-        .await
-        .map_err(Error::call(call))?;
-    Ok(version_of(&written))
 }
 
 /// A merge patch that the API server answers with 409 for any other object or version.

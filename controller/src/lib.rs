@@ -24,6 +24,7 @@ mod queue;
 #[cfg(test)]
 mod reading_tests;
 mod reconcile;
+mod requests;
 #[cfg(test)]
 mod retry_tests;
 pub mod run;

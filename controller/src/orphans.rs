@@ -10,11 +10,12 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 
-use crate::apply::{Target, change_pod};
+use crate::apply::change_pod;
 use crate::cache::CachedBox;
 use crate::context::Context;
 use crate::error::Error;
 use crate::observe::live_box;
+use crate::requests::Target;
 
 /// The time between two passes.
 const PACE: Duration = Duration::from_mins(1);

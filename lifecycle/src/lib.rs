@@ -7,7 +7,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what does the Box ask, and can this build read its record | `object.rs`, `record.rs` |
+//! | what does the Box ask, and can this build read its record | `object.rs`, `record.rs`, `metadata.rs` |
 //! | what does its pod say | `pod_view.rs`, `pod_reading.rs` |
 //! | did something end the command, and when did that reach it | `cause.rs` |
 //! | what did the supervisor say, and is it believed | `report.rs` |
@@ -27,6 +27,7 @@ mod decide;
 mod ending;
 mod history;
 mod manifest;
+mod metadata;
 mod name;
 mod node_view;
 mod object;

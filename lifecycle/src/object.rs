@@ -1,12 +1,14 @@
 //! A Box as the API server hands it out. Reading it never fails for what its record holds: one
 //! object that this build cannot understand must not hide the others.
 
-use boxes_crds::{BOX_FINALIZER, BoxObject, BoxSpec, DOMAIN};
+use boxes_crds::{BOX_FINALIZER, BoxObject, BoxSpec};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
+use crate::metadata::{self, ours};
 use crate::record::{Record, Unreadable};
 
 /// A Box, with its record read or found unreadable.
@@ -25,18 +27,18 @@ impl BoxView {
     #[must_use]
     pub fn read(mut metadata: ObjectMeta, spec: Value, status: Option<Value>) -> Self {
         metadata.managed_fields = None;
+        metadata.annotations = metadata.annotations.map(ours);
+        let text = |value| to_raw_value(&value).unwrap_or_default();
+        Self::of_text(metadata, &text(spec), status.map(text).as_deref())
+    }
+
+    fn of_text(mut metadata: ObjectMeta, spec: &RawValue, status: Option<&RawValue>) -> Self {
         metadata.labels = None;
-        if let Some(annotations) = &mut metadata.annotations {
-            annotations.retain(|key, _| key.starts_with(DOMAIN));
-        }
-        let recorded_pod_uid = status
-            .as_ref()
-            .and_then(|status| status.pointer("/run/pod/uid")?.as_str())
-            .map(str::to_owned);
+        let content = content(spec, status);
         Self {
+            recorded_pod_uid: pod_uid(content.as_ref().ok(), status),
             metadata,
-            content: content(spec, status),
-            recorded_pod_uid,
+            content,
         }
     }
 
@@ -101,24 +103,32 @@ impl BoxView {
     }
 }
 
-fn content(spec: Value, status: Option<Value>) -> Result<(BoxSpec, Record), Unreadable> {
-    let spec = serde_json::from_value(spec)
+fn content(spec: &RawValue, status: Option<&RawValue>) -> Result<(BoxSpec, Record), Unreadable> {
+    let spec = BoxSpec::deserialize(spec)
         .map_err(|error| Unreadable(format!("spec cannot be parsed: {error}")))?;
     Ok((spec, Record::read(status)?))
+}
+
+fn pod_uid(content: Option<&(BoxSpec, Record)>, status: Option<&RawValue>) -> Option<String> {
+    if let Some((_, record)) = content {
+        return Some(record.status.run.as_ref()?.pod.uid.clone());
+    }
+    let status = Value::deserialize(status?).ok()?;
+    status.pointer("/run/pod/uid")?.as_str().map(str::to_owned)
 }
 
 impl<'de> Deserialize<'de> for BoxView {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Parts {
+            #[serde(deserialize_with = "metadata::read")]
             metadata: ObjectMeta,
-            #[serde(default)]
-            spec: Value,
-            #[serde(default)]
-            status: Option<Value>,
+            spec: Option<Box<RawValue>>,
+            status: Option<Box<RawValue>>,
         }
         let parts = Parts::deserialize(deserializer)?;
-        Ok(Self::read(parts.metadata, parts.spec, parts.status))
+        let spec = parts.spec.as_deref().unwrap_or(RawValue::NULL);
+        Ok(Self::of_text(parts.metadata, spec, parts.status.as_deref()))
     }
 }
 

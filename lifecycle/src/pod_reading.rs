@@ -1,15 +1,74 @@
 //! Reading a pod: from the whole object to the view that the rules ask.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{
+    Container, ContainerState, ContainerStatus, Pod, PodSpec, PodStatus,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use serde::Deserialize;
 
+use crate::metadata::{self, ours};
 use crate::pod_view::{ContainerView, Phase, PodCondition, PodView, RunState};
+
+/// What of a pod is read: the rest of its text is skipped.
+#[derive(Deserialize)]
+pub(crate) struct Parts {
+    #[serde(deserialize_with = "metadata::read")]
+    metadata: ObjectMeta,
+    spec: Option<Spec>,
+    status: Option<PodStatus>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    node_name: Option<String>,
+    active_deadline_seconds: Option<i64>,
+    containers: Vec<Named>,
+    init_containers: Option<Vec<Named>>,
+}
+
+/// A container.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    name: String,
+    restart_policy: Option<String>,
+}
+
+impl From<Container> for Named {
+    fn from(full: Container) -> Self {
+        Self {
+            name: full.name,
+            restart_policy: full.restart_policy,
+        }
+    }
+}
+
+impl From<PodSpec> for Spec {
+    fn from(full: PodSpec) -> Self {
+        let named = |all: Vec<Container>| all.into_iter().map(Named::from).collect();
+        Self {
+            node_name: full.node_name,
+            active_deadline_seconds: full.active_deadline_seconds,
+            containers: named(full.containers),
+            init_containers: full.init_containers.map(named),
+        }
+    }
+}
 
 impl From<Pod> for PodView {
     fn from(pod: Pod) -> Self {
+        Self::from(Parts {
+            metadata: project(pod.metadata),
+            spec: pod.spec.map(Spec::from),
+            status: pod.status,
+        })
+    }
+}
+
+impl From<Parts> for PodView {
+    fn from(pod: Parts) -> Self {
         let spec = pod.spec.unwrap_or_default();
         let status = pod.status.unwrap_or_default();
         let any_running = statuses(&status).any(is_running);
@@ -29,7 +88,7 @@ impl From<Pod> for PodView {
         let container = command_container(&status);
         let conditions = status.conditions.into_iter().flatten();
         Self {
-            metadata: project(pod.metadata),
+            metadata: pod.metadata,
             node: spec.node_name.filter(|node| !node.is_empty()),
             deadline_seconds: spec.active_deadline_seconds,
             phase: phase(status.phase.as_deref()),
@@ -63,11 +122,6 @@ fn project(full: ObjectMeta) -> ObjectMeta {
         annotations: full.annotations.map(ours),
         ..ObjectMeta::default()
     }
-}
-
-fn ours(mut all: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    all.retain(|key, _| key.starts_with(boxes_crds::DOMAIN));
-    all
 }
 
 fn phase(word: Option<&str>) -> Phase {

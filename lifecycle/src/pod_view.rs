@@ -5,9 +5,11 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
+use crate::pod_reading::Parts;
+
 /// A pod, reduced to what the rules ask.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
-#[serde(from = "Pod")]
+#[serde(from = "Parts")]
 pub struct PodView {
     /// Name, namespace, UID, generation, resource version, times, finalizers, owners, and our own labels and
     /// annotations.

@@ -1,7 +1,7 @@
 //! Reading a recorded status: what this build wrote, or something that it must leave alone.
 
 use boxes_crds::{BoxStatus, Evidence, HistoryType, Reason, State, StopCause};
-use serde_json::Value;
+use serde::Deserializer;
 
 use crate::ending::Ending;
 
@@ -27,11 +27,9 @@ impl Record {
     /// # Errors
     /// Names the first thing that this build does not know: a field, a word, or a combination that
     /// the contract's table of endings does not have.
-    pub fn read(raw: Option<Value>) -> Result<Self, Unreadable> {
-        let status: BoxStatus = match raw {
-            None | Some(Value::Null) => BoxStatus::default(),
-            Some(value) => known_fields(value)?,
-        };
+    pub fn read<'de>(raw: Option<impl Deserializer<'de>>) -> Result<Self, Unreadable> {
+        let status = raw.map(known_fields).transpose()?.flatten();
+        let status = status.unwrap_or_default();
         let state = word(status.state.as_deref(), "state", State::parse)?;
         let reason = word(status.reason.as_deref(), "reason", Reason::parse)?;
         let evidence = word(status.evidence.as_deref(), "evidence", Evidence::parse)?;
@@ -78,9 +76,9 @@ impl Record {
 }
 
 /// Parses a value and refuses fields that the type does not have.
-fn known_fields(value: Value) -> Result<BoxStatus, Unreadable> {
+fn known_fields<'de>(raw: impl Deserializer<'de>) -> Result<Option<BoxStatus>, Unreadable> {
     let mut unknown = None;
-    let status = serde_ignored::deserialize(value, |path| {
+    let status = serde_ignored::deserialize(raw, |path| {
         unknown.get_or_insert_with(|| path.to_string());
     })
     .map_err(|error| Unreadable(format!("status cannot be parsed: {error}")))?;

@@ -12,6 +12,10 @@ use crate::supervisor::Supervisor;
 
 /// Everything that was observed about one Box at one time.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
 pub struct World {
     /// When it was observed.
     pub now: Timestamp,
