@@ -297,7 +297,7 @@ fn weigh(world: &World, record: &Record, status: BoxStatus) -> Proposal {
     recorded
         .conditions
         .retain(|known| OWN.contains(&known.type_.as_str()));
-    if as_written(&status) == as_written(&recorded) {
+    if status == recorded || as_written(&status) == as_written(&recorded) {
         return Proposal::Same;
     }
     match settles_in(world, &status) {
@@ -307,8 +307,8 @@ fn weigh(world: &World, record: &Record, status: BoxStatus) -> Proposal {
 }
 
 /// Times are written as whole seconds: what differs below that is the same.
-fn as_written(status: &BoxStatus) -> Option<Value> {
-    serde_json::to_value(status).ok()
+fn as_written(status: &BoxStatus) -> Option<Vec<u8>> {
+    serde_json::to_vec(status).ok()
 }
 
 /// How long a box without a word from the scheduler stays unwritten: a scheduler with much to do is
