@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::metadata::{self, ours};
 use crate::pod_view::{ContainerView, Phase, PodCondition, PodView, RunState};
@@ -34,6 +35,20 @@ struct Spec {
 struct Named {
     name: String,
     restart_policy: Option<String>,
+    lifecycle: Option<Hooks>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Hooks {
+    pre_stop: Option<IgnoredAny>,
+}
+
+impl Named {
+    fn has_pre_stop(&self) -> bool {
+        let hooks = self.lifecycle.as_ref();
+        hooks.is_some_and(|hooks| hooks.pre_stop.is_some())
+    }
 }
 
 impl From<Container> for Named {
@@ -41,6 +56,9 @@ impl From<Container> for Named {
         Self {
             name: full.name,
             restart_policy: full.restart_policy,
+            lifecycle: full.lifecycle.map(|hooks| Hooks {
+                pre_stop: hooks.pre_stop.map(|_| IgnoredAny),
+            }),
         }
     }
 }
@@ -75,6 +93,10 @@ impl From<Parts> for PodView {
         let others_alive = spec.containers.iter().any(|container| {
             container.name != boxes_crds::CONTAINER && !ended(&status, &container.name)
         });
+        let has_pre_stop = spec
+            .containers
+            .iter()
+            .any(|container| container.name == boxes_crds::CONTAINER && container.has_pre_stop());
         let sidecar = |name: &str| {
             let mut inits = spec.init_containers.iter().flatten();
             inits.any(|init| init.name == name && init.restart_policy.as_deref() == Some("Always"))
@@ -94,6 +116,7 @@ impl From<Parts> for PodView {
             phase: phase(status.phase.as_deref()),
             any_running,
             others_alive,
+            has_pre_stop,
             init_failure,
             container,
             conditions: conditions.map(condition).collect(),
@@ -202,9 +225,33 @@ fn command_container(status: &PodStatus) -> Option<ContainerView> {
     let found = all
         .into_iter()
         .find(|container| container.name == boxes_crds::CONTAINER)?;
+    let state = run_state(found.state.clone().unwrap_or_default());
     Some(ContainerView {
         was_made: was_made(found),
-        state: run_state(found.state.clone().unwrap_or_default()),
+        state: match &state {
+            RunState::Waiting { reason, .. } if reason.as_deref() == Some(INITIALIZING) => {
+                waiting_init(status).unwrap_or(state)
+            }
+            RunState::Waiting { .. } | RunState::Running { .. } | RunState::Terminated { .. } => {
+                state
+            }
+        },
+    })
+}
+
+/// What all containers of a pod wait for while one before them has not ended.
+const INITIALIZING: &str = "PodInitializing";
+
+/// What that one waits for, such as its image.
+fn waiting_init(status: &PodStatus) -> Option<RunState> {
+    let mut inits = status.init_container_statuses.iter().flatten();
+    inits.find_map(|init| {
+        let waiting = init.state.as_ref()?.waiting.as_ref()?;
+        let reason = waiting.reason.clone().filter(|it| it != INITIALIZING)?;
+        Some(RunState::Waiting {
+            reason: Some(reason),
+            message: waiting.message.clone(),
+        })
     })
 }
 

@@ -38,6 +38,8 @@ pub struct PodView {
     /// it holds the pod up as one that runs does. Sidecars among the init containers do not: the
     /// kubelet ends them with the others.
     pub others_alive: bool,
+    /// Whether the command's container has a hook that runs before it gets its TERM.
+    pub has_pre_stop: bool,
     /// Why an init container failed, when one did.
     pub init_failure: Option<String>,
 }

@@ -99,6 +99,8 @@ pub(crate) fn terminated(
     let report = believed(world.object.uid(), pod, seen.code, seen.message);
     let until = match &report {
         Ok(report) if report.stop_received => Until::AboutWhen(seen.finished),
+        // A stop begins with the hook, before any signal.
+        Ok(_) if pod.has_pre_stop => Until::Second(seen.finished),
         Ok(_) => Until::Never,
         Err(_) => Until::Second(seen.finished),
     };

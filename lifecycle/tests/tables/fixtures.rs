@@ -290,6 +290,11 @@ impl APod {
         self
     }
 
+    pub(crate) fn with_a_pre_stop_hook(mut self) -> Self {
+        self.0.has_pre_stop = true;
+        self
+    }
+
     pub(crate) fn beside_a_sidecar(mut self) -> Self {
         self.0.others_alive = true;
         self.0.any_running = true;

@@ -109,6 +109,16 @@ fn each_cause_that_was_received_ends_it() {
     }
 }
 
+/// The hook may have made the command end, without any signal.
+#[test]
+fn each_cause_counts_without_a_signal_where_a_hook_comes_before_it() {
+    for (reason, object, shows) in causes() {
+        let pod = shows(ended(0, &exited(0))).with_a_pre_stop_hook();
+        let status = object.clone().with(pod).status();
+        assert_eq!(told(&status), under(reason, "0", "-"));
+    }
+}
+
 #[test]
 fn each_cause_that_was_not_received_is_denied() {
     for (reason, object, shows) in causes() {

@@ -181,3 +181,28 @@ fn whose_a_pod_is(
     assert_eq!(judged(&a_box(), found.clone(), live), unrecorded);
     assert_eq!(judged(&a_running_box(), found, live), recorded);
 }
+
+#[rstest]
+#[case::its_image("ErrImagePull", "ErrImagePull")]
+#[case::nothing_yet("PodInitializing", "PodInitializing")]
+fn what_an_init_container_waits_for_the_box_waits_for(#[case] has: &str, #[case] shown: &str) {
+    let waiting = |name: &str, reason: &str| json!({"name": name, "state": {"waiting": {"reason": reason, "message": "said"}}});
+    let view = pod(json!({
+        "initContainerStatuses": [waiting("prepare", has)],
+        "containerStatuses": [waiting("box", "PodInitializing")],
+    }));
+    let Some(RunState::Waiting { reason, .. }) = view.container.map(|it| it.state) else {
+        panic!("it waits");
+    };
+    assert_eq!(reason.as_deref(), Some(shown));
+}
+
+#[rstest]
+#[case::on_the_box(json!([{"name": "box", "lifecycle": {"preStop": {"exec": {"command": ["x"]}}}}]), true)]
+#[case::on_another(json!([{"name": "box"}, {"name": "side", "lifecycle": {"preStop": {"sleep": {"seconds": 1}}}}]), false)]
+#[case::another_hook(json!([{"name": "box", "lifecycle": {"postStart": {"exec": {}}}}]), false)]
+fn a_hook_before_the_stop_is_seen(#[case] containers: Value, #[case] seen: bool) {
+    let pod = json!({"metadata": {"name": "hello"}, "spec": {"containers": containers}});
+    let view: PodView = serde_json::from_value(pod).unwrap();
+    assert_eq!(view.has_pre_stop, seen);
+}
