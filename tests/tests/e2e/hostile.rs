@@ -63,7 +63,7 @@ async fn nothing_of_the_supervisor_can_be_read_from_inside() {
     e2e(async |world| {
         let line = "env | grep -q BOXES_ && exit 10; \
             grep -q BOXES_ /proc/1/environ && exit 11; \
-            ls /proc/1/fd | grep -q . && exit 12; \
+            for file in /proc/1/fd/*; do (: >> $file) 2>/dev/null && exit 12; done; \
             [ \"$(ls /proc/self/fd | wc -l)\" -le 4 ] || exit 13; \
             grep -q boxes-supervisor /proc/1/cmdline || exit 14; \
             touch /.boxes/x && exit 15; \

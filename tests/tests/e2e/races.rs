@@ -1,5 +1,6 @@
 //! Commands that end at about the time at which something else ends them. What the pod itself recorded
-//! tells which came first; where whole seconds cannot tell, the cause has it.
+//! tells which came first: its supervisor's report, and where there is none the times; where whole
+//! seconds cannot tell, the cause has it.
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+use serde_json::Value;
 
 use crate::help::{end_of, has_ended};
 
@@ -23,6 +25,9 @@ const OWN: i32 = 5;
 
 /// What they return when they are told to end.
 const TOLD: i32 = 9;
+
+/// What kills them that are told before they listen.
+const TERM: i32 = 15;
 
 /// A command that ends by itself after so long, and otherwise when it is told to.
 fn lasting(time: Duration) -> String {
@@ -41,16 +46,58 @@ impl Ending {
         Self(state, reason, status.exit_code, status.signal)
     }
 
-    fn own(code: i32) -> Self {
-        Self("Exited".into(), "Exit".into(), Some(code), None)
+    fn own(End { code, signal, .. }: &End) -> Self {
+        let reason = if signal.is_some() { "Signal" } else { "Exit" };
+        Self("Exited".into(), reason.into(), *code, *signal)
     }
 
-    fn stopped(reason: &str, code: i32) -> Self {
-        Self("Stopped".into(), reason.into(), Some(code), None)
+    fn stopped(reason: &str, End { code, signal, .. }: &End) -> Self {
+        Self("Stopped".into(), reason.into(), *code, *signal)
     }
 
     fn timeout() -> Self {
         Self("Exited".into(), "Timeout".into(), None, None)
+    }
+}
+
+/// The end of a command, as its pod tells it.
+#[derive(Debug)]
+struct End {
+    code: Option<i32>,
+    signal: Option<i32>,
+    finished: Timestamp,
+    /// Whether a stop had reached the command; nothing where its supervisor was killed before it could
+    /// tell.
+    stop_received: Option<bool>,
+}
+
+impl End {
+    fn of(pod: &Pod) -> Result<Self> {
+        let told = end_of(pod).context("an end")?;
+        let finished = told.finished_at.as_ref().context("no time of the end")?.0;
+        let line = told.message.as_deref().unwrap_or_default().trim();
+        let report: Value = serde_json::from_str(line).unwrap_or_default();
+        let number = |key: &str| report[key].as_i64().and_then(|it| i32::try_from(it).ok());
+        let stop_received = report["stopReceived"].as_bool();
+        let (code, signal) = match stop_received {
+            Some(_) => (number("exitCode"), number("signal")),
+            None => (Some(told.exit_code), None),
+        };
+        let shown = code.or(signal.map(|it| 128 + it));
+        ensure!(shown == Some(told.exit_code), "{told:?}");
+        let known = [Some(OWN), Some(TOLD)].contains(&code) || signal == Some(TERM);
+        ensure!(known, "the command ended by {told:?}");
+        Ok(Self {
+            code,
+            signal,
+            finished,
+            stop_received,
+        })
+    }
+
+    /// Whether something at that time can have ended it.
+    fn is_reached(&self, at: Timestamp) -> bool {
+        self.stop_received.unwrap_or(self.finished >= at)
     }
 }
 
@@ -86,20 +133,14 @@ impl<'a> Life<'a> {
 
     /// Checks the record against what each version of the pod would give. A controller may have seen
     /// any of them when it decided, and no other.
-    fn is_right(&self, expected: impl Fn(&Pod, Timestamp, i32) -> Result<Ending>) -> Result<()> {
+    fn is_right(&self, expected: impl Fn(&Pod, &End) -> Result<Ending>) -> Result<()> {
         ensure!(
             !self.ends.is_empty(),
             "recorded before the kubelet told an end"
         );
         let mut possible = Vec::new();
         for pod in &self.ends {
-            let end = end_of(pod).context("an end")?;
-            ensure!(
-                [OWN, TOLD].contains(&end.exit_code),
-                "the kubelet says {end:?}"
-            );
-            let finished = end.finished_at.as_ref().context("no time of the end")?.0;
-            possible.push(expected(pod, finished, end.exit_code)?);
+            possible.push(expected(pod, &End::of(pod)?)?);
         }
         let is = Ending::of(self.status);
         ensure!(
@@ -115,12 +156,11 @@ fn is_of(it: &LiveBox, pod: &Pod) -> bool {
     label.is_some_and(|uid| uid == it.uid())
 }
 
-/// The ending that a cause at some time gives to a command that returned at another. A command that was
-/// told to end did not end by itself, whatever the times say.
-fn with_cause(reason: &str, at: Option<Timestamp>, finished: Timestamp, code: i32) -> Ending {
+/// The ending that a cause at some time gives to a command.
+fn with_cause(reason: &str, at: Option<Timestamp>, end: &End) -> Ending {
     match at {
-        Some(at) if code == TOLD || finished >= at => Ending::stopped(reason, code),
-        _ => Ending::own(code),
+        Some(at) if end.is_reached(at) => Ending::stopped(reason, end),
+        _ => Ending::own(end),
     }
 }
 
@@ -210,9 +250,7 @@ async fn a_command_that_ends_just_before_a_drain_keeps_its_own_ending() {
         };
         let lives = twenty(world, drain).await?;
         all_are_right(lives, |it, told| {
-            Life::of(it, told)?.is_right(|pod, finished, code| {
-                Ok(with_cause("Evicted", drained_at(pod), finished, code))
-            })
+            Life::of(it, told)?.is_right(|pod, end| Ok(with_cause("Evicted", drained_at(pod), end)))
         })
         .await
     })
@@ -239,9 +277,9 @@ async fn a_command_that_ends_just_before_its_pod_is_deleted_keeps_its_own_ending
         let lives = twenty(world, delete).await?;
         all_are_right(lives, |it, told| {
             let asked = deletion_asked(it, told);
-            Life::of(it, told)?.is_right(|pod, finished, code| {
+            Life::of(it, told)?.is_right(|pod, end| {
                 let at = asked.filter(|_| pod.metadata.deletion_timestamp.is_some());
-                Ok(with_cause("PodDeleted", at, finished, code))
+                Ok(with_cause("PodDeleted", at, end))
             })
         })
         .await
@@ -257,12 +295,12 @@ fn by_a_stop(it: &LiveBox, told: &[Moment], by: &str) -> Result<()> {
         ensure!(stop.by == by, "stopped by {}", stop.by);
     }
     let at = stop.map(|stop| stop.requested_at.0);
-    life.is_right(|_, finished, code| {
+    life.is_right(|_, end| {
         ensure!(
-            code == OWN || at.is_some(),
+            end.code == Some(OWN) || at.is_some(),
             "told to end, and no stop was recorded before"
         );
-        Ok(with_cause("Stopped", at, finished, code))
+        Ok(with_cause("Stopped", at, end))
     })
 }
 
@@ -305,17 +343,18 @@ async fn a_command_that_ends_just_before_its_deadline_keeps_its_own_ending() {
         let all = stream::iter(0..TRIES).map(one).buffered(AT_ONCE);
         let all = all.try_collect().await?;
         all_are_right((all, story), |it, told| {
-            Life::of(it, told)?.is_right(|pod, finished, code| {
+            Life::of(it, told)?.is_right(|pod, end| {
                 let status = pod.status.as_ref().context("no status")?;
                 let started = status.start_time.as_ref().context("no start")?.0;
-                let before = finished < started + deadline;
-                ensure!(!before || code == OWN, "told to end before its deadline");
+                let reached = end.is_reached(started + deadline);
+                let early = end.finished < started + deadline;
+                ensure!(!early || !reached, "told to end before its deadline");
                 let failed = status.phase.as_deref() == Some("Failed");
                 let exceeded = failed && status.reason.as_deref() == Some("DeadlineExceeded");
-                Ok(if before || !exceeded {
-                    Ending::own(code)
-                } else {
+                Ok(if reached && exceeded {
                     Ending::timeout()
+                } else {
+                    Ending::own(end)
                 })
             })
         })

@@ -7,8 +7,9 @@ use boxes_tests::harness::{
 use k8s_openapi::api::core::v1::{Pod, PodSpec, ResourceQuota};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, PostParams};
+use kube::api::{Api, AttachParams, DeleteParams, PostParams};
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
 
 /// What is between the supervisor and the command.
 const SUPERVISOR: &str = "boxes-supervisor";
@@ -259,9 +260,10 @@ async fn a_terminal_is_the_commands_own_and_ctrl_c_reaches_it() {
         let it = it.create(world).await?;
         it.says("ready").await?;
         let pod = it.has_a_pod("its pod", |_| true).await?.name_any();
-        let attach = ["attach", "--stdin", "--tty", &pod];
-        let kubectl = world.kubectl()?;
-        kubectl.run_with_input(attach, "\u{3}").await?;
+        let terminal = AttachParams::interactive_tty();
+        let mut attached = world.pods().attach(&pod, &terminal).await?;
+        let mut keys = attached.stdin().context("no standard input")?;
+        keys.write_all(b"\x03").await?;
         exits_with_5(&it).await
     })
     .await;
