@@ -9,6 +9,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+/// So many in the line or under way are a crowd: a pass is short but for the API server's part in it,
+/// which then has more to do than it can.
+const CROWD: usize = 16;
+
 /// A time, and a number that tells those of the same time apart.
 type Due = (Instant, u64);
 
@@ -77,9 +81,10 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Whether some wait although as many passes as may be are under way.
+    /// Whether many change at once.
     pub(crate) fn is_crowded(&self) -> bool {
-        !self.state().line.is_empty()
+        let state = self.state();
+        state.stages.len() - state.later.len() >= CROWD
     }
 
     /// The pass is over. It is to be made again after a while, or when something happens.
@@ -209,6 +214,20 @@ mod tests {
         let queue = queue(&["one"]);
         queue.done(queue.next().await, None);
         assert!(queue.state().stages.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_crowd_is_who_waits_for_a_pass_or_is_in_it() {
+        let queue = Queue::new();
+        for number in 0..CROWD {
+            assert!(!queue.is_crowded());
+            queue.push(number);
+        }
+        assert!(queue.is_crowded());
+        let number = queue.next().await;
+        assert!(queue.is_crowded());
+        queue.done(number, Some(SOON));
+        assert!(!queue.is_crowded());
     }
 
     #[tokio::test(start_paused = true)]

@@ -41,7 +41,7 @@ pub struct World {
     pub deadline_refused: bool,
     /// What a new pod's command runs under; nothing where the controller was given none.
     pub supervisor: Option<Arc<Supervisor>>,
-    /// Whether so many Boxes change at once that some wait for their pass.
+    /// Whether many Boxes change at once, so that the API server has enough to do.
     pub crowded: bool,
 }
 

@@ -187,7 +187,7 @@ fn a_pod_that_the_scheduler_has_not_come_to_is_no_news_for_ten_seconds() {
     assert!(since_creation(10).decided().status.is_some());
 }
 
-/// A Box whose pod has been bound for so long, while others wait for their pass.
+/// A Box whose pod has been bound for so long, while many others change.
 fn bound_in_a_crowd(seconds: i64) -> World {
     let mut world = a_materializing_box()
         .recorded(json!({"conditions": []}))
