@@ -139,10 +139,11 @@ async fn daemons_that_a_command_leaves_behind_end_with_it_and_do_not_change_its_
         let mut all = Vec::new();
         for (name, line) in lines {
             let it = a_box(name).shell(line).termination_grace_period_seconds(2);
-            all.push(it.create(world).await?);
-        }
-        for it in all {
+            let it = it.create(world).await?;
             let pod = it.has_a_pod("its pod", |_| true).await?;
+            all.push((it, pod));
+        }
+        for (it, pod) in all {
             it.ends_as(State::Exited, Reason::Exit)
                 .with_code(0)
                 .by_evidence(Evidence::Observed)
