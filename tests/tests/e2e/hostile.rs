@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use boxes_crds::BoxStatus;
 use boxes_tests::harness::{
     Evidence, LiveBox, PATIENCE, Reason, State, World, a_box, e2e, history_data,
 };
@@ -12,9 +11,6 @@ use kube::ResourceExt;
 use kube::api::DeleteParams;
 
 use crate::help::processes_of;
-
-/// What the end of a stop may take beyond the grace (issue of the supervisor).
-const BEYOND_THE_GRACE: i64 = 3;
 
 /// Ends by itself with this code, by the supervisor's word, whatever it wrote before.
 async fn exits_with(world: &World, name: &str, line: &str, code: i32) -> Result<()> {
@@ -88,18 +84,13 @@ async fn nothing_lives_on(world: &World, pod: &Pod) -> Result<()> {
     looked.with_context(|| format!("these live on: {:?}", processes_of(&uid)))
 }
 
-fn seconds_to_stop(status: &BoxStatus) -> Result<i64> {
-    let asked = status.stop.as_ref().map(|stop| stop.requested_at.0);
-    let ended = status.run.as_ref().and_then(|run| run.ended_at.as_ref());
-    let (asked, ended) = asked.zip(ended).context("no times")?;
-    Ok(ended.0.duration_since(asked).as_secs())
-}
-
 async fn a_running_pod(it: &LiveBox) -> Result<Pod> {
     it.is(State::Running).await?;
     it.has_a_pod("its pod", |_| true).await
 }
 
+/// A report that is there was written before the kubelet's own KILL, two seconds after the grace: so
+/// `Observed` says that all of it was over by then.
 #[tokio::test]
 async fn a_box_that_ignores_term_with_a_daemon_that_does_too_is_killed_whole_within_its_grace() {
     e2e(async |world| {
@@ -112,13 +103,10 @@ async fn a_box_that_ignores_term_with_a_daemon_that_does_too_is_killed_whole_wit
         it.says("ready").await?;
         let pod = a_running_pod(&it).await?;
         it.stop().await?;
-        let status = it
-            .ends_as(State::Stopped, Reason::Stopped)
+        it.ends_as(State::Stopped, Reason::Stopped)
             .with_signal(9)
             .by_evidence(Evidence::Observed)
             .await?;
-        let took = seconds_to_stop(&status)?;
-        ensure!(took <= 2 + BEYOND_THE_GRACE, "it took {took} s: {status:?}");
         nothing_lives_on(world, &pod).await
     })
     .await;
