@@ -65,11 +65,12 @@ pub struct Run {
     /// When the pod was bound to its node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled_at: Option<Time>,
-    /// When the command's container started.
+    /// When the command started: its container, by the kubelet's word, and once it ended the command
+    /// itself, by the supervisor's, where that fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// When the command's container ended, by the kubelet's word; where the kubelet has none, when
-    /// the end was established.
+    /// When the command ended, by the supervisor's word; without it when its container ended, by the
+    /// kubelet's; where the kubelet has none, when the end was established.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Time>,
 }

@@ -96,13 +96,13 @@ pub(crate) fn inject(pod: &mut Pod, supervisor: &Supervisor, grace: i64, box_uid
         .volume_mounts
         .get_or_insert_default()
         .push(mount(true));
-    let init = init_container(supervisor, container);
+    if injection == Injection::InitContainer {
+        let init = init_container(supervisor, container);
+        spec.init_containers.get_or_insert_default().insert(0, init);
+    }
     spec.volumes
         .get_or_insert_default()
         .push(volume(supervisor, injection));
-    if injection == Injection::InitContainer {
-        spec.init_containers.get_or_insert_default().insert(0, init);
-    }
     spec.termination_grace_period_seconds = Some(grace.saturating_add(GRACE_MARGIN));
     pod.metadata.annotations.get_or_insert_default().insert(
         SUPERVISOR_ANNOTATION.to_owned(),

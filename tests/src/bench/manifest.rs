@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::harness::as_new_as_ours;
+
 /// On everything cluster-wide that the benchmark makes, so that the next run finds it.
 pub(super) const LABEL: &str = "bench.boxes.run/made";
 /// The finalizer by which the benchmark keeps a pod from going.
@@ -79,11 +81,7 @@ pub(super) fn a_node(name: &str, place: Place) -> Value {
         "status": {
             "allocatable": room,
             "capacity": room,
-            "nodeInfo": {
-                "kubeletVersion": "v1.37.2", "containerRuntimeVersion": "containerd://2.4.2",
-                "operatingSystem": "linux", "architecture": "amd64", "bootID": "", "kernelVersion": "",
-                "kubeProxyVersion": "", "machineID": "", "osImage": "", "systemUUID": "",
-            },
+            "nodeInfo": as_new_as_ours(),
             "conditions": [{
                 "type": "Ready",
                 "status": "True",

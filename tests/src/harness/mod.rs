@@ -55,7 +55,7 @@ pub use kstatus::{Kstatus, kstatus};
 pub use kubectl::{Kubectl, Said};
 pub use live::LiveBox;
 pub use metrics::Metrics;
-pub use node::PlayedNode;
+pub use node::{PlayedNode, as_new_as_ours};
 pub use proxy::{Fault, Met, Proxy};
 pub use recording::recording;
 pub use slots::Slots;

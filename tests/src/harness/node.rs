@@ -58,8 +58,10 @@ pub(super) async fn remove_all(client: Client, namespace: &str) -> Result<()> {
         .map(drop)
 }
 
-/// Versions that support all that boxes can use, so that boxes on other nodes are run as ever.
-fn as_new_as_ours() -> Value {
+/// `status.nodeInfo` with versions that support all that boxes can use, so that boxes on other nodes are
+/// run as ever.
+#[must_use]
+pub fn as_new_as_ours() -> Value {
     json!({
         "kubeletVersion": "v1.37.2", "containerRuntimeVersion": "containerd://2.4.2",
         "operatingSystem": "linux", "architecture": "amd64", "bootID": "", "kernelVersion": "",

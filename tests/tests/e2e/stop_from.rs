@@ -203,8 +203,7 @@ async fn a_stop_that_is_asked_for_twice_is_one() {
             .create(world)
             .await?;
         it.says("ready").await?;
-        it.stop().await?;
-        let first = it.wait_for("the stop to be recorded", is_stopping).await?;
+        let first = it.stop_and_see().await?;
         it.change(json!({"stopped": null})).await?;
         it.stop().await?;
         let status = it
