@@ -8,6 +8,7 @@ use boxes_tests::harness::{LiveBox, State, World};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::Value;
 
 /// A command that runs until it is told to end, and then at once. It says `ready` when it listens.
 pub(crate) const UNTIL_TOLD: &str = "trap 'exit 0' TERM; echo ready; sleep 1000 & wait";
@@ -31,6 +32,18 @@ pub(crate) fn end_of(pod: &Pod) -> Option<&ContainerStateTerminated> {
         .as_ref()?
         .terminated
         .as_ref()
+}
+
+/// What the supervisor reported of an end, if it could.
+pub(crate) fn report_of(end: &ContainerStateTerminated) -> Option<Value> {
+    let line = end.message.as_deref()?.trim();
+    serde_json::from_str(line).ok()
+}
+
+/// A time of that report as a record has it: in whole seconds.
+pub(crate) fn reported_time(end: &ContainerStateTerminated, key: &str) -> Option<Time> {
+    let at: Timestamp = report_of(end)?[key].as_str()?.parse().ok()?;
+    Timestamp::from_second(at.as_second()).ok().map(Time)
 }
 
 /// The processes of a pod on this machine, by its UID in their control groups.

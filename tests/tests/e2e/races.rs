@@ -11,9 +11,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use serde_json::Value;
 
-use crate::help::{end_of, has_ended};
+use crate::help::{end_of, has_ended, report_of};
 
 const TRIES: u64 = 20;
 
@@ -75,8 +74,7 @@ impl End {
     fn of(pod: &Pod) -> Result<Self> {
         let told = end_of(pod).context("an end")?;
         let finished = told.finished_at.as_ref().context("no time of the end")?.0;
-        let line = told.message.as_deref().unwrap_or_default().trim();
-        let report: Value = serde_json::from_str(line).unwrap_or_default();
+        let report = report_of(told).unwrap_or_default();
         let number = |key: &str| report[key].as_i64().and_then(|it| i32::try_from(it).ok());
         let stop_received = report["stopReceived"].as_bool();
         let (code, signal) = match stop_received {
