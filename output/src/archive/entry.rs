@@ -69,7 +69,7 @@ pub struct Record {
 }
 
 /// Output that was not read, with what is known about it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// The time of the last record before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -53,3 +53,58 @@ impl Error {
         }
     }
 }
+
+impl From<object_store::Error> for Error {
+    fn from(error: object_store::Error) -> Self {
+        use object_store::Error as Theirs;
+        let message = words(&error);
+        match error {
+            Theirs::NotFound { path, .. } => Self::NotFound { what: path },
+            Theirs::PermissionDenied { .. }
+            | Theirs::Unauthenticated { .. }
+            | Theirs::NotSupported { .. }
+            | Theirs::NotImplemented { .. }
+            | Theirs::InvalidPath { .. }
+            | Theirs::UnknownConfigurationKey { .. } => Self::Refused { message },
+            other => of_cause(&other, message),
+        }
+    }
+}
+
+/// What the operating system, or a server in its own words, gives as the cause.
+fn of_cause(error: &object_store::Error, message: String) -> Error {
+    use std::io::ErrorKind;
+    let kind = causes(error).find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    match kind.map(std::io::Error::kind) {
+        Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge) => {
+            Error::Full { message }
+        }
+        Some(ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
+            Error::Refused { message }
+        }
+        Some(_) | None if FULL.iter().any(|word| message.contains(word)) => Error::Full { message },
+        Some(_) | None => Error::Unavailable { message },
+    }
+}
+
+/// Error codes and statuses of S3-compatible servers that have no room.
+const FULL: [&str; 4] = [
+    "XMinioStorageFull",
+    "QuotaExceeded",
+    "EntityTooLarge",
+    "507 Insufficient Storage",
+];
+
+/// The longest message that is worth carrying: servers answer with whole pages.
+const LONGEST: usize = 400;
+
+fn words(error: &object_store::Error) -> String {
+    error.to_string().chars().take(LONGEST).collect()
+}
+
+fn causes<'a>(
+    error: &'a object_store::Error,
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    let first: &(dyn std::error::Error + 'static) = error;
+    std::iter::successors(Some(first), |cause| cause.source())
+}

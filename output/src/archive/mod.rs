@@ -11,14 +11,33 @@
 //! runs/<box uid>/<pod uid>/<restart>/manifest.json          the end: totals, digests, gaps
 //! ```
 
+mod codec;
+mod cursor;
 mod entry;
 mod error;
 mod key;
+mod layout;
 mod manifest;
+mod names;
+mod open;
+mod position;
+mod read;
 mod reader;
+mod seek;
+mod segment;
+mod store;
+mod tally;
+mod writer;
+
+#[cfg(test)]
+mod tests;
 
 pub use entry::{Content, Entry, Gap, GapReason, Record, Stream};
 pub use error::{Error, Result};
 pub use key::{InvalidUid, RunKey, Uid};
 pub use manifest::{Manifest, Saved, SegmentSummary, StreamTotals};
+pub use open::Options;
+pub use position::{LineHead, Position};
 pub use reader::{Reader, Start};
+pub use store::{Archive, Label};
+pub use writer::{Flushed, Resumed, Writer};
