@@ -5,6 +5,8 @@
 //!
 //! | question | module |
 //! |---|---|
+//! | who may read output, and how | [`api`] |
 //! | how is output kept, read, followed and deleted | [`archive`] |
 
+pub mod api;
 pub mod archive;

@@ -1,0 +1,8 @@
+//! The server, asked over TLS by clients with certificates good and bad.
+
+mod client;
+mod following;
+mod identity;
+mod reading;
+mod refusing;
+mod server;
