@@ -35,13 +35,14 @@ impl Health {
     }
 }
 
-/// Opens the address and serves in the background.
-pub(crate) async fn serve(listen: SocketAddr, health: Health) -> anyhow::Result<()> {
+/// Opens the address and serves in the background; says at which address that is.
+pub(crate) async fn serve(listen: SocketAddr, health: Health) -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind(listen)
         .await
         .with_context(|| format!("cannot listen on {listen}: choose another --health-listen"))?;
+    let address = listener.local_addr()?;
     tokio::spawn(async move { axum::serve(listener, routes(health)).await });
-    Ok(())
+    Ok(address)
 }
 
 fn routes(health: Health) -> Router {

@@ -42,19 +42,16 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let cx = Arc::new(context(client, &args, proxy));
     let (unready, stopping) = watch::channel(false);
     let (close, closed) = watch::channel(false);
-    let cx_health = cx.clone();
-    health::serve(
-        args.health_listen,
-        Health {
-            cx: cx_health,
-            stopping,
-        },
-    )
-    .await?;
     let listener = TcpListener::bind(args.listen)
         .await
         .with_context(|| format!("cannot listen on {}: choose another --listen", args.listen))?;
-    tracing::info!(listen = %args.listen, "the log API has started");
+    let address = listener.local_addr()?;
+    let health = Health {
+        cx: cx.clone(),
+        stopping,
+    };
+    let health = health::serve(args.health_listen, health).await?;
+    tracing::info!(listen = %address, health = %health, "the log API has started");
     tokio::spawn(stop(unready, close));
     serve::serve(listener, tls, cx, closed, DRAIN).await;
     tracing::info!("stopped as asked");
