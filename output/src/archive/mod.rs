@@ -40,4 +40,5 @@ pub use open::Options;
 pub use position::{LineHead, Position};
 pub use reader::{Reader, Start};
 pub use store::{Archive, Label};
+pub(crate) use tally::hex;
 pub use writer::{Flushed, Resumed, Writer};

@@ -239,8 +239,14 @@ async fn boxes_do_not_mix_and_are_deleted_alone() {
     }
     assert_eq!(archive.boxes().await.unwrap().len(), 2);
     archive.delete(&run().box_uid).await.unwrap();
-    assert_eq!(archive.boxes().await.unwrap(), [other.box_uid.clone()]);
-    assert_eq!(archive.runs(&other.box_uid).await.unwrap(), [other.clone()]);
+    assert_eq!(
+        archive.boxes().await.unwrap(),
+        std::slice::from_ref(&other.box_uid)
+    );
+    assert_eq!(
+        archive.runs(&other.box_uid).await.unwrap(),
+        std::slice::from_ref(&other)
+    );
     assert_eq!(archive.runs(&run().box_uid).await.unwrap(), []);
     assert_eq!(archive.read(&other, Start::Beginning).count().await, 1);
 }
