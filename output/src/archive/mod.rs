@@ -30,6 +30,8 @@ mod tally;
 mod writer;
 
 #[cfg(test)]
+pub(crate) mod faulty;
+#[cfg(test)]
 mod tests;
 
 pub use entry::{Content, Entry, Gap, GapReason, Record, Stream};

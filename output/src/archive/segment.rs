@@ -80,6 +80,10 @@ impl Builder {
         self.body.len()
     }
 
+    pub(crate) fn oldest(&self) -> Option<Timestamp> {
+        self.times.map(|(from, _)| from)
+    }
+
     pub(crate) fn push(&mut self, at: (Timestamp, Stream), bytes: &[u8], ends_line: bool) {
         codec::put_record(&mut self.body, &mut self.last, at, bytes, ends_line);
         let (from, to) = self.times.unwrap_or((at.0, at.0));

@@ -81,14 +81,12 @@ impl Archive {
         self.create(&path, &sealed.bytes).await
     }
 
-    /// Writes what several segments held as one, then removes those.
-    pub(crate) async fn put_merged(&self, sealed: &Sealed, old: &[SegmentName]) -> Result<()> {
+    /// Writes what several segments held as one. Whoever merged the same entries wrote the same.
+    pub(crate) async fn put_merged(&self, sealed: &Sealed) -> Result<()> {
         let (run, summary) = (&sealed.head.run, &sealed.head.summary);
         let name = SegmentName::merged(summary.first, summary.next);
         let path = layout::segment(&self.root, run, name);
-        // Whoever merged the same entries wrote the same.
-        self.create(&path, &sealed.bytes).await?;
-        self.remove_segments(run, old).await
+        self.create(&path, &sealed.bytes).await.map(drop)
     }
 
     pub(crate) async fn remove_segments(&self, run: &RunKey, names: &[SegmentName]) -> Result<()> {

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use futures::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
 
 use super::entry::{Content, Gap};
 use super::error::{Error, Result};
@@ -105,10 +106,29 @@ impl Writer {
         self.tally.entries
     }
 
-    /// How many bytes wait for [`Writer::flush`].
+    /// How many bytes of entries wait for [`Writer::close`].
     #[must_use]
     pub const fn waiting(&self) -> usize {
         self.builder.size()
+    }
+
+    /// Whether anything waits for [`Writer::flush`].
+    #[must_use]
+    pub const fn has_waiting(&self) -> bool {
+        self.sealed.is_some() || self.gap.is_some() || !self.builder.is_empty()
+    }
+
+    /// Whether a segment is closed and not stored.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        self.sealed.is_some()
+    }
+
+    /// The time of the oldest record that is not stored.
+    #[must_use]
+    pub fn oldest(&self) -> Option<Timestamp> {
+        let sealed = self.sealed.as_ref().map(|sealed| sealed.head.summary.from);
+        sealed.or_else(|| self.builder.oldest())
     }
 
     /// Appends a record.
@@ -158,18 +178,28 @@ impl Writer {
     /// The archive does not take it.
     pub async fn flush(&mut self) -> Result<Flushed> {
         // What an earlier try closed goes first, as it was: the answer to it may have been lost.
-        if self.store().await? == Flushed::Overtaken {
-            return Ok(Flushed::Overtaken);
+        while self.has_waiting() {
+            self.close()?;
+            if self.store().await? == Flushed::Overtaken {
+                return Ok(Flushed::Overtaken);
+            }
         }
-        self.close()?;
-        let flushed = self.store().await?;
-        if flushed == Flushed::Stored {
-            self.merge().await?;
+        // Housekeeping: what fails is tried again after the next segment.
+        if let Err(error) = self.merge().await {
+            tracing::debug!(error = %error, "small segments were not merged");
         }
-        Ok(flushed)
+        Ok(Flushed::Stored)
     }
 
-    fn close(&mut self) -> Result<()> {
+    /// Closes the segment: compresses what was appended. [`Writer::flush`] does so too; this is for
+    /// a thread that may take its time. Nothing is done while a closed segment is not stored.
+    ///
+    /// # Errors
+    /// None that another try could help.
+    pub fn close(&mut self) -> Result<()> {
+        if self.sealed.is_some() {
+            return Ok(());
+        }
         if let Some(gap) = self.gap.take() {
             self.put_gap(gap);
         }
@@ -203,11 +233,11 @@ impl Writer {
         }
         let old: Vec<_> = last.iter().map(|part| part.name).collect();
         let merged = self.read_as_one(&old).await?;
-        self.archive.put_merged(&merged, &old).await?;
+        self.archive.put_merged(&merged).await?;
         let next = merged.head.summary.next;
         self.parts.truncate(start);
         self.parts.push(Part::of(&merged.head, Some(next)));
-        Ok(())
+        self.archive.remove_segments(&self.run, &old).await
     }
 
     async fn read_as_one(&self, names: &[SegmentName]) -> Result<Sealed> {

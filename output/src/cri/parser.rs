@@ -212,8 +212,8 @@ mod tests {
             let cut = cut.index(log.len());
             let (seen, torn) = read(&log[..cut], 4096);
             prop_assert!(written[0].starts_with(&seen.streams[0]));
-            let whole = log[..cut].iter().filter(|byte| **byte == b'\n').count();
-            prop_assert!(seen.streams[0].iter().filter(|byte| **byte == b'\n').count() == whole);
+            let count = |bytes: &[u8]| memchr::memchr_iter(b'\n', bytes).count();
+            prop_assert_eq!(count(&seen.streams[0]), count(&log[..cut]));
             prop_assert_eq!(torn, cut > 0 && log[cut - 1] != b'\n');
         }
     }

@@ -169,6 +169,7 @@ fn a_reader_that_starts_late_says_that_the_beginning_may_be_missing() {
         (reader.seen.bytes.clone(), reader.reasons()),
         (kubelet.written.clone(), vec![])
     );
+    kubelet.write("round 3\n");
     kubelet.rotate();
     let mut reader = Reader::new(&kubelet, None);
     reader.drain();
