@@ -1,5 +1,7 @@
 //! The binary, between an API server that is made up and an archive that is real.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 #[path = "../src/api/test_certificates.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod test_certificates;

@@ -24,7 +24,7 @@ pub(crate) struct Health {
 impl Health {
     /// Ready once users can be authenticated, whatever the archive does: an `APIService` without a
     /// ready server blocks the deletion of every namespace.
-    fn problem(&self) -> Option<&'static str> {
+    pub(crate) fn problem(&self) -> Option<&'static str> {
         if *self.stopping.borrow() {
             Some("stopping")
         } else if self.cx.proxy.borrow().is_none() {

@@ -152,22 +152,20 @@ fn head(
     manifest: Option<&Manifest>,
     first: Option<&[Entry]>,
 ) -> HeaderMap {
-    let content_type = match options.gaps {
-        Gaps::Aside | Gaps::Inline => "text/plain",
-        Gaps::Only => "application/x-ndjson",
-    };
     let saved = saved(manifest, found.pod_uid.is_some());
-    let mut head = HeaderMap::new();
-    head.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    head.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    head.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
+    let fixed = [
+        (header::CONTENT_TYPE, content_type(options.gaps)),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (OUTPUT, saved),
+    ];
+    let mut head: HeaderMap = fixed
+        .map(|(name, value)| (name, HeaderValue::from_static(value)))
+        .into_iter()
+        .collect();
     for name in [NEXT, GAPS, OUTPUT] {
         head.append(header::TRAILER, name.into());
     }
-    head.insert(OUTPUT, HeaderValue::from_static(saved));
     if let Ok(uid) = HeaderValue::from_str(found.uid.as_str()) {
         head.insert(UID, uid);
     }
@@ -178,6 +176,13 @@ fn head(
         head.insert(header::WARNING, warning);
     }
     head
+}
+
+const fn content_type(gaps: Gaps) -> &'static str {
+    match gaps {
+        Gaps::Aside | Gaps::Inline => "text/plain",
+        Gaps::Only => "application/x-ndjson",
+    }
 }
 
 /// The number of the first entry, if it is known by now.

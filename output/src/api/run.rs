@@ -33,6 +33,7 @@ const DRAIN: Duration = Duration::from_secs(15);
 /// The cluster is not configured, an address cannot be listened on, or there is no certificate.
 pub async fn run(args: Args) -> anyhow::Result<()> {
     logging::start(&args)?;
+    tls::install();
     let client = Client::try_default()
         .await
         .context("no cluster: set KUBECONFIG, or run in a pod with a ServiceAccount")?;

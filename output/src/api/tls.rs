@@ -21,6 +21,12 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
 
+/// Makes it the choice of every client in this process, whatever else was compiled in.
+pub(crate) fn install() {
+    // It fails only if the choice was made before.
+    let _ = aws_lc_rs::default_provider().install_default();
+}
+
 /// How the server speaks TLS.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 mod client;
 mod following;
+mod health;
 mod identity;
 mod reading;
 mod refusing;
