@@ -7,6 +7,14 @@
 //! |---|---|
 //! | who may read output, and how | [`api`] |
 //! | how is output kept, read, followed and deleted | [`archive`] |
+//! | how does output get from log files to the archive | [`collector`] |
+//! | what do log files say | [`cri`] |
+//! | which pods of a node are collected, and when are they let go | [`node`] |
+//! | how are log files read while they are written, rotated and removed | [`tail`] |
 
 pub mod api;
 pub mod archive;
+pub mod collector;
+pub mod cri;
+pub mod node;
+pub mod tail;

@@ -106,6 +106,23 @@ pub enum GapReason {
     Other,
 }
 
+impl GapReason {
+    /// Its name in metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RotatedAway => "RotatedAway",
+            Self::Removed => "Removed",
+            Self::Truncated => "Truncated",
+            Self::Malformed => "Malformed",
+            Self::Torn => "Torn",
+            Self::Unreadable => "Unreadable",
+            Self::Overrun => "Overrun",
+            Self::Other => "Other",
+        }
+    }
+}
+
 impl fmt::Display for GapReason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {

@@ -82,7 +82,8 @@ fn of_cause(error: &object_store::Error, message: String) -> Error {
         Some(ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
             Error::Refused { message }
         }
-        Some(_) | None if FULL.iter().any(|word| message.contains(word)) => Error::Full { message },
+        Some(_) | None if says(&FULL, &message) => Error::Full { message },
+        Some(_) | None if says(&REFUSED, &message) => Error::Refused { message },
         Some(_) | None => Error::Unavailable { message },
     }
 }
@@ -94,6 +95,13 @@ const FULL: [&str; 4] = [
     "EntityTooLarge",
     "507 Insufficient Storage",
 ];
+
+/// Statuses that a list gives only in words.
+const REFUSED: [&str; 2] = ["401 Unauthorized", "403 Forbidden"];
+
+fn says(words: &[&str], message: &str) -> bool {
+    words.iter().any(|word| message.contains(word))
+}
 
 /// The longest message that is worth carrying: servers answer with whole pages.
 const LONGEST: usize = 400;
@@ -107,4 +115,38 @@ fn causes<'a>(
 ) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
     let first: &(dyn std::error::Error + 'static) = error;
     std::iter::successors(Some(first), |cause| cause.source())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::*;
+
+    fn generic(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        let store = "S3";
+        let source = source.into();
+        object_store::Error::Generic { store, source }.into()
+    }
+
+    #[rstest::rstest]
+    #[case(ErrorKind::StorageFull, "full")]
+    #[case(ErrorKind::QuotaExceeded, "full")]
+    #[case(ErrorKind::ReadOnlyFilesystem, "refused")]
+    #[case(ErrorKind::PermissionDenied, "refused")]
+    #[case(ErrorKind::ConnectionRefused, "unavailable")]
+    #[case(ErrorKind::TimedOut, "unavailable")]
+    #[case(ErrorKind::Other, "unavailable")]
+    fn the_systems_word_counts(#[case] kind: ErrorKind, #[case] class: &str) {
+        assert_eq!(generic(std::io::Error::from(kind)).class(), class);
+    }
+
+    #[rstest::rstest]
+    #[case("status code: 403 Forbidden: <Error/>", "refused")]
+    #[case("status code: 507 Insufficient Storage", "full")]
+    #[case("<Code>XMinioStorageFull</Code>", "full")]
+    #[case("status code: 503 Service Unavailable", "unavailable")]
+    fn a_servers_word_counts(#[case] message: &str, #[case] class: &str) {
+        assert_eq!(generic(message).class(), class);
+    }
 }

@@ -27,6 +27,8 @@ pub enum Ended {
     Ran,
     /// It never started; there need not be a log.
     NeverRan,
+    /// Its pod went before the end of the container was known: its log may have gone on.
+    Unknown,
 }
 
 impl Assignment {

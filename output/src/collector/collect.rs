@@ -2,10 +2,11 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::AtomicI64;
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::watch;
 use tokio::task::JoinError;
 use tokio::time::{Instant, sleep, timeout};
@@ -26,6 +27,8 @@ const FLUSH: Duration = Duration::from_millis(250);
 const SEGMENT: usize = 512 << 10;
 /// How often files are looked at while the archive does not answer.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long a container is read whose pod went before its end was known: it may still be dying.
+const VANISHED: Duration = Duration::from_secs(30);
 /// After so many failures in a row to read a log that has ended, the rest is a gap.
 const TRIES: u32 = 20;
 
@@ -35,7 +38,7 @@ pub(crate) struct Shared {
     pub(crate) archive: Archive,
     pub(crate) logs: Arc<LogRoot>,
     pub(crate) budget: Budget,
-    pub(crate) stats: Stats,
+    pub(crate) stats: Arc<Stats>,
 }
 
 /// Collects until the manifest is durable. Dropping it stops it anywhere.
@@ -239,10 +242,10 @@ impl<'a> Task<'a> {
         self.failures.reset();
         self.waiting = None;
         self.share = Share::default();
-        self.shared.stats.segments.fetch_add(1, Ordering::Relaxed);
+        self.shared.stats.segments.inc();
         let age = oldest.and_then(|time| SystemTime::now().duration_since(time.into()).ok());
         if let Some(age) = age {
-            self.shared.stats.count_delay(age);
+            self.shared.stats.count_lag(age);
         }
     }
 
@@ -252,17 +255,20 @@ impl<'a> Task<'a> {
             return false;
         }
         let now = Instant::now();
-        let ended = *self.ended.get_or_insert(now);
+        let mut ended = *self.ended.get_or_insert(now);
+        if self.assignment.borrow().ended == Ended::Unknown {
+            ended += VANISHED;
+        }
         pair.tail.is_drained(ended.into_std(), now.into_std())
     }
 
     /// Writes the manifest, however long that takes.
     async fn finish(mut self, mut pair: Pair, readable: bool) -> Result<Option<Manifest>> {
-        let ran = self.assignment.borrow().ended == Ended::Ran;
-        if let Err(error) = pair.end(ran, readable, &self.shared.stats) {
+        let ended = self.assignment.borrow().ended;
+        if let Err(error) = pair.end(ended, readable, &self.shared.stats) {
             self.note_log_error(&error);
             // The rest of a last line: what is not readable is told.
-            let _ = pair.end(ran, false, &self.shared.stats);
+            let _ = pair.end(ended, false, &self.shared.stats);
         }
         loop {
             match pair.writer.finish().await {
@@ -298,12 +304,12 @@ fn broken(error: &JoinError) -> Error {
 }
 
 /// Counts the files that one task holds.
-struct Held<'a>(&'a AtomicI64, i64);
+struct Held<'a>(&'a Gauge<i64, AtomicI64>, i64);
 
 impl Held<'_> {
     fn set(&mut self, held: usize) {
         let held = i64::try_from(held).unwrap_or(i64::MAX);
-        self.0.fetch_add(held - self.1, Ordering::Relaxed);
+        self.0.inc_by(held - self.1);
         self.1 = held;
     }
 }

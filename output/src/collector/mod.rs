@@ -25,4 +25,4 @@ mod tests;
 pub use assignment::{Assignment, Ended, Outcome};
 pub use budget::Budget;
 pub use pool::Collector;
-pub use stats::{Snapshot, Stats};
+pub use stats::Stats;

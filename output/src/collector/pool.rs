@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -42,7 +41,7 @@ impl Collector {
             archive,
             logs: Arc::new(logs),
             budget,
-            stats: Stats::default(),
+            stats: Arc::default(),
         };
         let collector = Self {
             shared: Arc::new(shared),
@@ -55,8 +54,8 @@ impl Collector {
 
     /// What it counts.
     #[must_use]
-    pub fn stats(&self) -> &Stats {
-        &self.shared.stats
+    pub fn stats(&self) -> Arc<Stats> {
+        self.shared.stats.clone()
     }
 
     /// Takes a box, or news of one. For one that is saved already, its outcome comes again.
@@ -108,12 +107,7 @@ async fn one(
     let present = Counted::new(&shared);
     let manifest = collect(shared.clone(), assignment.clone()).await;
     drop(present);
-    let counter = if manifest.gap_count == 0 {
-        &shared.stats.saved
-    } else {
-        &shared.stats.partial
-    };
-    counter.fetch_add(1, Ordering::Relaxed);
+    shared.stats.count_outcome(&manifest);
     let assignment = assignment.borrow().clone();
     // Whoever takes outcomes may be gone: then the process ends.
     let _ = outcomes.send(Outcome {
@@ -127,13 +121,13 @@ struct Counted<'a>(&'a Shared);
 
 impl<'a> Counted<'a> {
     fn new(shared: &'a Shared) -> Self {
-        shared.stats.boxes.fetch_add(1, Ordering::Relaxed);
+        shared.stats.boxes.inc();
         Self(shared)
     }
 }
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.0.stats.boxes.fetch_sub(1, Ordering::Relaxed);
+        self.0.stats.boxes.dec();
     }
 }

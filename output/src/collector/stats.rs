@@ -1,91 +1,143 @@
-//! What the collector counts.
+//! What the collector measures. Labels come from fixed sets, never from names.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
-/// Classes of failed calls; the last is for what the node's files answer.
-const CLASSES: [&str; 6] = [
-    "not_found",
-    "unavailable",
-    "full",
-    "refused",
-    "corrupt",
-    "log",
-];
-/// Upper bounds of the delays that are counted, in milliseconds.
-pub(crate) const DELAYS: [u64; 9] = [100, 250, 500, 1_000, 2_000, 5_000, 15_000, 60_000, 300_000];
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
 
-/// Counters of one collector.
-#[derive(Debug, Default)]
-pub struct Stats {
-    pub(crate) boxes: AtomicI64,
-    pub(crate) held: AtomicI64,
-    pub(crate) log_bytes: AtomicU64,
-    pub(crate) segments: AtomicU64,
-    pub(crate) gaps: AtomicU64,
-    pub(crate) saved: AtomicU64,
-    pub(crate) partial: AtomicU64,
-    delays: [AtomicU64; DELAYS.len() + 1],
-    delay_sum: AtomicU64,
-    errors: [AtomicU64; CLASSES.len()],
+use crate::archive::{GapReason, Manifest, Saved};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ClassLabel {
+    class: &'static str,
 }
 
-/// The counters at one instant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Snapshot {
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabel {
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
+}
+
+/// Seconds: from one flush to what an outage makes of it.
+const LAG_BUCKETS: [f64; 9] = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 300.0];
+
+/// Counters of one collector.
+#[derive(Debug)]
+pub struct Stats {
+    registry: Registry,
     /// Boxes that are being collected.
-    pub boxes: i64,
+    pub boxes: Gauge<i64, AtomicI64>,
     /// Log files that are held open.
-    pub held: i64,
+    pub held: Gauge<i64, AtomicI64>,
     /// Bytes of log that were read.
-    pub log_bytes: u64,
+    pub log_bytes: Counter,
     /// Segments that were stored.
-    pub segments: u64,
-    /// Gaps that were found.
-    pub gaps: u64,
-    /// Runs saved whole.
-    pub saved: u64,
-    /// Runs saved with gaps.
-    pub partial: u64,
-    /// From the oldest record of a segment to its being stored, by upper bound in milliseconds; the
-    /// last is without a bound.
-    pub delays: Vec<u64>,
-    /// The sum of these delays, in milliseconds.
-    pub delay_sum: u64,
-    /// Failed calls by class.
-    pub errors: Vec<(&'static str, u64)>,
+    pub segments: Counter,
+    /// From when the oldest record of a segment was logged until it was stored.
+    pub lag: Histogram,
+    gaps: Family<ReasonLabel, Counter>,
+    saved: Family<StateLabel, Counter>,
+    errors: Family<ClassLabel, Counter>,
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        let mut stats = Self {
+            registry: Registry::default(),
+            boxes: Gauge::default(),
+            held: Gauge::default(),
+            log_bytes: Counter::default(),
+            segments: Counter::default(),
+            lag: Histogram::new(LAG_BUCKETS),
+            gaps: Family::default(),
+            saved: Family::default(),
+            errors: Family::default(),
+        };
+        stats.registry = stats.registry();
+        stats
+    }
 }
 
 impl Stats {
-    pub(crate) fn count_error(&self, class: &str) {
-        if let Some(at) = CLASSES.iter().position(|known| *known == class) {
-            self.errors[at].fetch_add(1, Ordering::Relaxed);
-        }
+    fn registry(&self) -> Registry {
+        let mut registry = Registry::with_prefix("boxes_collector");
+        registry.register(
+            "boxes",
+            "Boxes that are being collected",
+            self.boxes.clone(),
+        );
+        registry.register(
+            "held_files",
+            "Log files that are held open",
+            self.held.clone(),
+        );
+        registry.register(
+            "log_bytes",
+            "Bytes of log that were read",
+            self.log_bytes.clone(),
+        );
+        registry.register(
+            "segments",
+            "Segments that were stored",
+            self.segments.clone(),
+        );
+        registry.register(
+            "lag_seconds",
+            "From when the oldest record of a segment was logged until it was stored",
+            self.lag.clone(),
+        );
+        registry.register("gaps", "Gaps that were found, by reason", self.gaps.clone());
+        registry.register(
+            "outputs",
+            "Outputs that are complete, by state",
+            self.saved.clone(),
+        );
+        registry.register("errors", "Failed calls, by class", self.errors.clone());
+        registry
     }
 
-    pub(crate) fn count_delay(&self, delay: Duration) {
-        let delay = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-        let at = DELAYS.partition_point(|bound| *bound < delay);
-        self.delays[at].fetch_add(1, Ordering::Relaxed);
-        self.delay_sum.fetch_add(delay, Ordering::Relaxed);
+    pub(crate) fn count_error(&self, class: &'static str) {
+        self.errors.get_or_create(&ClassLabel { class }).inc();
     }
 
-    /// The counters now.
+    pub(crate) fn count_gap(&self, reason: GapReason) {
+        let reason = reason.as_str();
+        self.gaps.get_or_create(&ReasonLabel { reason }).inc();
+    }
+
+    pub(crate) fn count_lag(&self, lag: Duration) {
+        self.lag.observe(lag.as_secs_f64());
+    }
+
+    pub(crate) fn count_outcome(&self, manifest: &Manifest) {
+        let state = manifest.state.as_str();
+        self.saved.get_or_create(&StateLabel { state }).inc();
+    }
+
+    /// How many outputs are complete.
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let errors = CLASSES.iter().zip(&self.errors);
-        Snapshot {
-            boxes: self.boxes.load(Ordering::Relaxed),
-            held: self.held.load(Ordering::Relaxed),
-            log_bytes: read(&self.log_bytes),
-            segments: read(&self.segments),
-            gaps: read(&self.gaps),
-            saved: read(&self.saved),
-            partial: read(&self.partial),
-            delays: self.delays.iter().map(read).collect(),
-            delay_sum: read(&self.delay_sum),
-            errors: errors.map(|(class, count)| (*class, read(count))).collect(),
-        }
+    pub fn saved(&self, state: Saved) -> u64 {
+        let state = state.as_str();
+        self.saved.get_or_create(&StateLabel { state }).get()
+    }
+
+    /// The text that a scraper reads.
+    ///
+    /// # Errors
+    /// None that are known.
+    pub fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
     }
 }

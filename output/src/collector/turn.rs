@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use super::assignment::Ended;
 use super::stats::Stats;
 use crate::archive::{Gap, LineHead, Writer};
 use crate::tail::{Progress, Sink, Tail};
@@ -36,7 +36,7 @@ impl Sink for Counting<'_> {
     }
 
     fn gap(&mut self, gap: Gap) {
-        self.1.gaps.fetch_add(1, Ordering::Relaxed);
+        self.1.count_gap(gap.reason);
         self.0.gap(gap);
     }
 }
@@ -53,7 +53,7 @@ impl Pair {
                 Progress::Waiting => break,
             }
         }
-        stats.log_bytes.fetch_add(total as u64, Ordering::Relaxed);
+        stats.log_bytes.inc_by(total as u64);
         Ok(Progress::Read(total))
     }
 
@@ -65,17 +65,20 @@ impl Pair {
     }
 
     /// Closes a log that is drained, or of which the rest cannot be read.
-    pub(crate) fn end(&mut self, ran: bool, readable: bool, stats: &Stats) -> io::Result<()> {
+    pub(crate) fn end(&mut self, ended: Ended, readable: bool, stats: &Stats) -> io::Result<()> {
         let Self { tail, writer } = self;
         let mut sink = Counting(writer, stats);
-        let ended = if readable {
-            with_buffer(|buffer| tail.end(ran, buffer, &mut sink))
+        let closed = if readable {
+            with_buffer(|buffer| tail.end(ended == Ended::Ran, buffer, &mut sink))
         } else {
             tail.give_up(&mut sink);
             Ok(())
         };
+        if ended == Ended::Unknown {
+            tail.miss_end(&mut sink);
+        }
         writer.reached(tail.position().cloned());
-        ended
+        closed
     }
 }
 

@@ -306,15 +306,19 @@ impl Tail {
     /// The last file cannot be read.
     pub fn end(&mut self, ran: bool, buffer: &mut [u8], sink: &mut impl Sink) -> io::Result<()> {
         self.close_first(buffer, sink)?;
-        let told = self
-            .position
-            .as_ref()
-            .is_some_and(|position| position.gap_told);
-        if ran && self.begun != Begun::Reading && !told {
-            sink.gap(missing(GapReason::Removed, None));
-            self.position.get_or_insert_default().gap_told = true;
+        if ran && self.begun != Begun::Reading {
+            self.miss_end(sink);
         }
         Ok(())
+    }
+
+    /// Says that the log may have gone on after what was read of it.
+    pub fn miss_end(&mut self, sink: &mut impl Sink) {
+        let position = self.position.get_or_insert_default();
+        if !position.gap_told {
+            position.gap_told = true;
+            sink.gap(missing(GapReason::Removed, None));
+        }
     }
 
     /// Gives up what cannot be read of a log that has ended, and says so.

@@ -103,6 +103,35 @@ fn a_log_is_read_through_rotations() {
 }
 
 #[test]
+fn rotations_at_any_instant_lose_nothing() {
+    let mut kubelet = Kubelet::start();
+    let mut reader = Reader::new(&kubelet, None);
+    let writer = std::thread::spawn(move || {
+        for round in 0..400 {
+            kubelet.write(&format!("round {round}\n"));
+            std::thread::sleep(Duration::from_micros(round % 7 * 50));
+            kubelet.rename();
+        }
+        kubelet
+    });
+    while !writer.is_finished() {
+        // A folder that changes all the time is looked at again.
+        let _ = reader.tail.look(reader.now);
+        let read = reader
+            .tail
+            .read(reader.now, &mut reader.buffer, &mut reader.seen);
+        read.unwrap();
+    }
+    let kubelet = writer.join().unwrap();
+    reader.end();
+    assert_eq!(
+        String::from_utf8_lossy(&reader.seen.bytes),
+        String::from_utf8_lossy(&kubelet.written)
+    );
+    assert_eq!(reader.seen.gaps, []);
+}
+
+#[test]
 fn the_rest_of_a_line_comes_after_the_rename() {
     let mut kubelet = Kubelet::start();
     let mut reader = Reader::new(&kubelet, None);
