@@ -8,9 +8,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use boxes_output::archive::{Archive, Options, RunKey, Uid};
+use boxes_output::archive::{Archive, Content, Options, Reader, RunKey, Start, Uid};
 use boxes_output::collector::{Assignment, Budget, Collector, Ended, Outcome};
 use boxes_output::tail::LogRoot;
+use futures::TryStreamExt;
 use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -33,12 +34,18 @@ fn main() {
     ] {
         runtime.block_on(backlog(name, line, fsync));
     }
-    runtime.block_on(crowd("100 boxes, 10 lines a second each", 100, 0));
-    runtime.block_on(crowd("20 quiet boxes beside one at 50 MB/s", 20, 50));
+    for (name, quiet, noisy, fsync) in [
+        ("100 boxes, 10 lines a second each", 100, 0, true),
+        ("20 quiet boxes beside one at 50 MB/s", 20, 50, true),
+        ("the same, no fsync", 20, 50, false),
+    ] {
+        runtime.block_on(crowd(name, quiet, noisy, fsync));
+    }
 }
 
 struct Bench {
     base: tempfile::TempDir,
+    archive: Archive,
     collector: Collector,
     outcomes: UnboundedReceiver<Outcome>,
 }
@@ -55,9 +62,10 @@ impl Bench {
         let url = format!("file://{}/archive", base.path().display());
         let archive = Archive::open(&url, &options).unwrap();
         let logs = LogRoot::open(&base.path().join("logs")).unwrap();
-        let (collector, outcomes) = Collector::new(logs, archive, Budget::new(12 << 20));
+        let (collector, outcomes) = Collector::new(logs, archive.clone(), Budget::new(16 << 20));
         Self {
             base,
+            archive,
             collector,
             outcomes,
         }
@@ -124,9 +132,9 @@ async fn backlog(name: &str, length: usize, fsync: bool) {
 }
 
 /// Many boxes that write ten lines a second, and maybe one that writes much.
-async fn crowd(name: &str, quiet: usize, noisy: usize) {
+async fn crowd(name: &str, quiet: usize, noisy: usize, fsync: bool) {
     const TIME: Duration = Duration::from_secs(10);
-    let mut bench = Bench::new(true);
+    let mut bench = Bench::new(fsync);
     let logs: Vec<_> = (0..=quiet).map(|number| bench.log(number)).collect();
     for log in &logs {
         File::create(log).unwrap();
@@ -134,6 +142,8 @@ async fn crowd(name: &str, quiet: usize, noisy: usize) {
     for number in 0..=quiet {
         bench.assign(number, Ended::No);
     }
+    let follower = |number| tokio::spawn(follow(bench.archive.clone(), number));
+    let followers: Vec<_> = (1..=quiet).map(follower).collect();
     let start = cpu();
     let loud = logs[0].clone();
     let writer = std::thread::spawn(move || shout(&loud, noisy, TIME));
@@ -148,18 +158,45 @@ async fn crowd(name: &str, quiet: usize, noisy: usize) {
     for number in 0..=quiet {
         bench.assign(number, Ended::Ran);
     }
+    let (behind, mut bytes) = (Instant::now(), 0);
     for _ in 0..=quiet {
-        bench.outcomes.recv().await.unwrap();
+        bytes += bench.outcomes.recv().await.unwrap().manifest.bytes;
     }
+    let behind = behind.elapsed().as_secs_f64();
     println!("{name:<44} {:>10} {:>10} {resident:>9}", "", "");
-    println!("  CPU of all in {} s: {writers:.1} s", TIME.as_secs());
-    let text = bench.collector.stats().text().unwrap();
-    for line in text
-        .lines()
-        .filter(|line| line.contains("lag_seconds_bucket"))
-    {
-        println!("  {line}");
+    println!(
+        "  {} MB; CPU of all in {} s: {writers:.1} s; all saved {behind:.1} s after the end",
+        bytes / 1_000_000,
+        TIME.as_secs()
+    );
+    let mut delays = Vec::new();
+    for follower in followers {
+        delays.append(&mut follower.await.unwrap());
     }
+    delays.sort_unstable();
+    let at = |percent: usize| delays[(delays.len() - 1) * percent / 100];
+    println!(
+        "  quiet boxes, from logged to seen by a follower: p50 {} ms, p99 {} ms, longest {} ms",
+        at(50),
+        at(99),
+        at(100)
+    );
+}
+
+/// How long after it was logged each line of a box is seen, in milliseconds.
+async fn follow(archive: Archive, number: usize) -> Vec<i64> {
+    let uid = Uid::parse(&format!("uid-{number}")).unwrap();
+    let run = RunKey::first(uid.clone(), uid);
+    let mut entries = archive.follow(&run, Start::Beginning);
+    let mut delays = Vec::new();
+    while let Some(batch) = entries.try_next().await.unwrap() {
+        let now = Timestamp::now().as_millisecond();
+        delays.extend(batch.iter().map(|entry| match &entry.content {
+            Content::Record(record) => now - record.time.as_millisecond(),
+            Content::Gap(_) => 0,
+        }));
+    }
+    delays
 }
 
 fn whisper(logs: &[PathBuf], time: Duration) {
@@ -185,8 +222,8 @@ fn shout(log: &Path, rate: usize, time: Duration) {
     while rate > 0 && start.elapsed() < time {
         file.write_all(&block).unwrap();
         sent += block.len();
-        if start.elapsed().as_secs() / 2 > rotated {
-            rotated = start.elapsed().as_secs() / 2;
+        if start.elapsed().as_secs() / 5 > rotated {
+            rotated = start.elapsed().as_secs() / 5;
             let suffix = format!("0.log.20261130-{:06}", 190_000 + rotated);
             fs::rename(log, log.with_file_name(suffix)).unwrap();
             file = append(log);

@@ -15,7 +15,7 @@ use super::assignment::{Assignment, Ended};
 use super::budget::{Budget, Share};
 use super::retry::{Failures, delay};
 use super::stats::Stats;
-use super::turn::{Pair, TURN};
+use super::turn::Pair;
 use crate::archive::{Archive, Error, Flushed, Manifest, Result, Resumed, Writer};
 use crate::tail::{LogRoot, Progress, Tail};
 
@@ -24,7 +24,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// How long output waits for more before it is stored.
 const FLUSH: Duration = Duration::from_millis(250);
 /// A segment is closed when it has so many bytes.
-const SEGMENT: usize = 512 << 10;
+const SEGMENT: usize = 1 << 20;
 /// How often files are looked at while the archive does not answer.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a container is read whose pod went before its end was known: it may still be dying.
@@ -177,7 +177,7 @@ impl<'a> Task<'a> {
     /// Reads on, on a thread for that, when the budget allows it.
     async fn turn(&mut self, mut pair: Pair) -> Result<(Pair, io::Result<Progress>)> {
         let reserved = self.reserved.take();
-        let Some(mut share) = reserved.or_else(|| self.shared.budget.try_take(TURN)) else {
+        let Some(mut share) = reserved.or_else(|| self.shared.budget.try_take(pair.wants())) else {
             return self.wait_for_budget(pair).await;
         };
         let before = pair.writer.waiting();
@@ -205,11 +205,11 @@ impl<'a> Task<'a> {
     /// What waits is stored first, which frees a part of the budget; else others are to free some.
     async fn wait_for_budget(&mut self, mut pair: Pair) -> Result<(Pair, io::Result<Progress>)> {
         if pair.writer.has_waiting() {
-            self.waiting.get_or_insert(Instant::now() - FLUSH);
+            self.waiting = Some(Instant::now() - FLUSH);
             return Ok((pair, Ok(Progress::Read(0))));
         }
-        let budget = self.shared.budget.clone();
-        let share = self.looking(&mut pair.tail, budget.take(TURN)).await;
+        let (budget, wants) = (self.shared.budget.clone(), pair.wants());
+        let share = self.looking(&mut pair.tail, budget.take(wants)).await;
         self.reserved = Some(share);
         Ok((pair, Ok(Progress::Read(0))))
     }

@@ -12,9 +12,9 @@ use crate::tail::{Progress, Sink, Tail};
 /// One read. More than the longest line that a runtime writes by default, 16 KiB.
 pub(crate) const BUFFER: usize = 128 << 10;
 /// How many buffers a turn reads before the next box has its turn.
-const READS: usize = 4;
+const READS: usize = 8;
 /// A turn takes at most so much of the budget: heads of lines are shorter in a segment than in a log.
-pub(crate) const TURN: usize = BUFFER * READS;
+const TURN: usize = BUFFER * READS;
 
 thread_local! {
     static SHARED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -42,6 +42,12 @@ impl Sink for Counting<'_> {
 }
 
 impl Pair {
+    /// How much of the budget the next turn may need.
+    pub(crate) fn wants(&self) -> usize {
+        let unread = self.tail.unread().unwrap_or(u64::MAX);
+        usize::try_from(unread).map_or(TURN, |unread| unread.min(TURN))
+    }
+
     /// Opens what is new and reads on.
     pub(crate) fn read(&mut self, now: Instant, stats: &Stats) -> io::Result<Progress> {
         self.tail.look(now)?;

@@ -40,7 +40,7 @@ pub struct Args {
     pub archive_option: Vec<(String, String)>,
 
     /// How many MiB of output may wait in memory, over all boxes.
-    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
     pub memory: u16,
 
     /// Also delete the output of Boxes that are gone. One collector of a cluster is enough, but more

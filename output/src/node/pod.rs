@@ -101,7 +101,7 @@ mod tests {
         .unwrap()
     }
 
-    fn of_box(state: Value) -> Value {
+    fn of_box(state: &Value) -> Value {
         let sidecar = json!({"name": "sidecar", "state": {"running": {}}});
         let main = json!({"name": "box", "containerID": "containerd://1", "state": state});
         json!({"phase": "Running", "containerStatuses": [fill(sidecar), fill(main)]})
@@ -123,9 +123,9 @@ mod tests {
     #[case(json!({}), Ended::No)]
     #[case(json!({"phase": "Pending"}), Ended::No)]
     #[case(json!({"phase": "Failed", "reason": "OutOfcpu"}), Ended::NeverRan)]
-    #[case(of_box(json!({"waiting": {"reason": "ContainerCreating"}})), Ended::No)]
-    #[case(of_box(json!({"running": {}})), Ended::No)]
-    #[case(of_box(json!({"terminated": {"exitCode": 0, "containerID": "containerd://1"}})), Ended::Ran)]
+    #[case(of_box(&json!({"waiting": {"reason": "ContainerCreating"}})), Ended::No)]
+    #[case(of_box(&json!({"running": {}})), Ended::No)]
+    #[case(of_box(&json!({"terminated": {"exitCode": 0, "containerID": "containerd://1"}})), Ended::Ran)]
     fn the_end_is_the_kubelets_word(#[case] status: Value, #[case] ended: Ended) {
         let assignment = assignment(&pod(&status)).unwrap();
         assert_eq!(assignment.ended, ended);

@@ -21,6 +21,8 @@ pub trait Sink {
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) source: Source,
+    /// Whether it was opened under the name of a rotated file.
+    pub(crate) rotated: bool,
     /// When it was opened.
     pub(crate) seen: Instant,
     /// Since when its end is reached.
@@ -32,9 +34,10 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(crate) const fn new(source: Source, seen: Instant) -> Self {
+    pub(crate) const fn new(source: Source, rotated: bool, seen: Instant) -> Self {
         Self {
             source,
+            rotated,
             seen,
             quiet: None,
             gap_before: None,

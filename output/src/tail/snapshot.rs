@@ -11,12 +11,15 @@ use super::source::Source;
 /// How often a folder is listed again that changed while it was listed.
 const LISTS: usize = 8;
 
+/// A file, and whether it is a rotated one.
+type Opened = (Source, bool);
+
 /// The rotated files that are there, and all files that were not known before, oldest first. If a
 /// file is renamed meanwhile, it begins anew: one that is missed here would never be read.
 pub(crate) fn snapshot(
     folder: &Folder,
     known: &BTreeSet<String>,
-) -> io::Result<(BTreeSet<String>, Vec<Source>)> {
+) -> io::Result<(BTreeSet<String>, Vec<Opened>)> {
     let mut listed = folder.list()?;
     for _ in 0..LISTS {
         let opened = open_all(folder, &listed, known);
@@ -34,12 +37,12 @@ fn open_all(
     folder: &Folder,
     names: &[LogName],
     known: &BTreeSet<String>,
-) -> io::Result<Vec<Source>> {
+) -> io::Result<Vec<Opened>> {
     let is_new = |name: &&LogName| name.suffix().is_none_or(|suffix| !known.contains(suffix));
     let open = |name: &LogName| {
         let (file, id) = folder.open(name)?;
         let packed = matches!(name, LogName::Rotated { packed: true, .. });
-        Source::new(file, id, packed)
+        Ok((Source::new(file, id, packed)?, name.suffix().is_some()))
     };
     names.iter().filter(is_new).map(open).collect()
 }

@@ -92,11 +92,10 @@ impl Tail {
         self.files.len()
     }
 
-    /// How many bytes it knows to be unread.
+    /// How many bytes are unread, if that can be told.
     #[must_use]
-    pub fn unread(&self) -> u64 {
-        let unread = self.files.iter().filter_map(|held| held.source.unread());
-        unread.sum()
+    pub fn unread(&self) -> Option<u64> {
+        self.files.iter().map(|held| held.source.unread()).sum()
     }
 
     /// Opens what is new. Cheap; to be called also while nothing can be read.
@@ -119,8 +118,8 @@ impl Tail {
             return Ok(());
         }
         let (known, found) = snapshot(folder, &self.known)?;
-        let found = found.into_iter().map(|source| Held::new(source, now));
-        self.hold(found.collect())?;
+        let hold = |(source, rotated)| Held::new(source, rotated, now);
+        self.hold(found.into_iter().map(hold).collect())?;
         self.rotated_before.get_or_insert(known.len());
         self.known = known;
         Ok(())
@@ -128,7 +127,8 @@ impl Tail {
 
     /// Takes new files. The first of them should be the one that was the newest, renamed.
     fn hold(&mut self, mut found: VecDeque<Held>) -> io::Result<()> {
-        if let Some(newest) = self.files.back_mut() {
+        // Between a rename and the opening of a new file, the newest one has its new name already.
+        if let Some(newest) = self.files.back_mut().filter(|newest| !newest.rotated) {
             match newest.find_renamed(&mut found)? {
                 Some(at) => drop(found.drain(..=at)),
                 None if found.len() > 1 => {
@@ -323,9 +323,7 @@ impl Tail {
 
     /// Gives up what cannot be read of a log that has ended, and says so.
     pub fn give_up(&mut self, sink: &mut impl Sink) {
-        let unread = self.files.iter().map(|held| held.source.unread());
-        let bytes = unread.sum::<Option<u64>>();
-        sink.gap(missing(GapReason::Unreadable, bytes));
+        sink.gap(missing(GapReason::Unreadable, self.unread()));
         self.files.clear();
         self.position.get_or_insert_default().gap_told = true;
     }
