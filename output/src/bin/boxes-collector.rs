@@ -2,8 +2,17 @@
 
 use boxes_output::node::{args::Args, run::run};
 use clap::Parser;
+use tokio::runtime::Builder;
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    run(Args::parse()).await
+/// Threads that read logs and, with a folder as the archive, wait for its disk.
+const READERS: usize = 32;
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(READERS)
+        .enable_all()
+        .build()?;
+    runtime.block_on(run(args))
 }

@@ -14,6 +14,9 @@ pub mod run;
 mod server;
 mod sweep;
 
+#[cfg(test)]
+mod api_tests;
+
 pub use release::Said;
 
 /// Holds a pod until its output is saved.

@@ -61,6 +61,13 @@ impl Pods {
     /// A pod as it is now.
     pub(crate) fn see(&mut self, pod: Pod) {
         let Some(assignment) = pod::assignment(&pod) else {
+            if pod::holds(&pod) {
+                tracing::warn!(
+                    namespace = pod.metadata.namespace,
+                    pod = pod.metadata.name,
+                    "a pod holds output and does not say whose; it is left alone"
+                );
+            }
             self.let_go(&pod);
             return;
         };
