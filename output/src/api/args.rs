@@ -1,0 +1,94 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+/// Serves the output of Boxes as an aggregated API: output.boxes.run/v1alpha1, boxes/log.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "boxes-log-api", version)]
+pub struct Args {
+    /// How much to log: error, warn, info, debug, trace, or a filter such as `info,kube=debug`.
+    #[arg(long, default_value = "info")]
+    pub log_level: String,
+
+    /// How to write log lines.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+
+    /// Address that the API is served on, with TLS.
+    #[arg(long, default_value = "127.0.0.1:8443")]
+    pub listen: SocketAddr,
+
+    /// Address that /livez, /readyz and /metrics are served on, without TLS.
+    #[arg(long, default_value = "127.0.0.1:8080")]
+    pub health_listen: SocketAddr,
+
+    /// File of the serving certificate and what it is signed with, PEM. Read again when it changes.
+    #[arg(long, requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// File of the certificate's key, PEM.
+    #[arg(long, requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Make a certificate for this DNS name at start instead; may be given more than once. Nobody
+    /// can verify it: the `APIService` must then have insecureSkipTLSVerify.
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with = "tls_cert",
+        required_unless_present = "tls_cert"
+    )]
+    pub self_signed: Vec<String>,
+
+    /// Where the output is: <file:///folder>, <s3://bucket/prefix>, <gs://bucket/prefix> or
+    /// <az://container/prefix>. Credentials come from the environment.
+    #[arg(long, value_name = "URL", env = "BOXES_ARCHIVE")]
+    pub archive: String,
+
+    /// A setting of the archive's backend, such as `aws_endpoint=http://minio:9000`; may be given
+    /// more than once.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub archive_option: Vec<(String, String)>,
+
+    /// How many logs may be read at once.
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_streams: u16,
+
+    /// How many of them by one user.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_streams_per_user: u16,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    Text,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[rstest::rstest]
+    #[case(&["--archive=file:///a", "--tls-cert=c", "--tls-key=k"], true)]
+    #[case(&["--archive=file:///a", "--self-signed=n", "--self-signed=m"], true)]
+    #[case(&["--archive=file:///a"], false)]
+    #[case(&["--archive=file:///a", "--tls-cert=c"], false)]
+    #[case(&["--archive=file:///a", "--tls-cert=c", "--tls-key=k", "--self-signed=n"], false)]
+    #[case(&["--archive=file:///a", "--self-signed=n", "--archive-option=x"], false)]
+    fn a_certificate_is_given_or_made(#[case] args: &[&str], #[case] good: bool) {
+        let args = ["boxes-log-api"].iter().chain(args);
+        assert_eq!(Args::try_parse_from(args).is_ok(), good);
+    }
+}

@@ -1,0 +1,52 @@
+//! What every request shares.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use tokio::sync::watch;
+
+use super::access::Access;
+use super::cluster::Cluster;
+use super::failure::Failure;
+use super::feed::Timing;
+use super::front_proxy::FrontProxy;
+use super::metrics::Metrics;
+use super::slots::Slots;
+use super::user::User;
+use crate::archive::Reader;
+
+/// The front proxy as it is known now; `None` before the first answer.
+pub(crate) type KnownProxy = watch::Receiver<Option<Arc<FrontProxy>>>;
+
+/// The server's parts.
+pub(crate) struct Context {
+    pub(crate) cluster: Arc<dyn Cluster>,
+    pub(crate) archive: Arc<dyn Reader>,
+    pub(crate) access: Access,
+    pub(crate) proxy: KnownProxy,
+    pub(crate) slots: Arc<Slots>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) timing: Timing,
+}
+
+impl Context {
+    /// Whose request this is.
+    pub(crate) fn identify(
+        &self,
+        certificates: &[CertificateDer<'_>],
+        headers: &HeaderMap,
+    ) -> Result<User, Failure> {
+        let proxy = self.proxy.borrow().clone();
+        let Some(proxy) = proxy else {
+            let message = "how users are authenticated is not known yet";
+            return Err(Failure::unavailable(message));
+        };
+        proxy
+            .identify(certificates, headers, UnixTime::now())
+            .map_err(|stranger| {
+                tracing::debug!(why = stranger.as_str(), "a stranger was sent away");
+                Failure::unauthorized()
+            })
+    }
+}

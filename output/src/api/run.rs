@@ -1,0 +1,124 @@
+//! From the command line to the running server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use kube::Client;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use super::access::Access;
+use super::args::Args;
+use super::certificate::{Files, Serving};
+use super::context::{Context, KnownProxy};
+use super::feed::Timing;
+use super::health::{self, Health};
+use super::late::LateArchive;
+use super::live::Live;
+use super::metrics::Metrics;
+use super::slots::Slots;
+use super::{authn, logging, serve, tls};
+use crate::archive::Options;
+
+/// Between being unready and closing the door: until then requests are still sent here.
+const SETTLE: Duration = Duration::from_secs(5);
+/// For answers to end, before they are cut off. With the above less than the usual 30 s of a pod.
+const DRAIN: Duration = Duration::from_secs(15);
+
+/// Runs until a signal asks to stop.
+///
+/// # Errors
+/// The cluster is not configured, an address cannot be listened on, or there is no certificate.
+pub async fn run(args: Args) -> anyhow::Result<()> {
+    logging::start(&args)?;
+    tls::install();
+    let client = Client::try_default()
+        .await
+        .context("no cluster: set KUBECONFIG, or run in a pod with a ServiceAccount")?;
+    let tls = tls::config(certificate(&args).await?)?;
+    let (known, proxy) = watch::channel(None);
+    tokio::spawn(authn::keep(client.clone(), known));
+    let cx = Arc::new(context(client, &args, proxy));
+    let (unready, stopping) = watch::channel(false);
+    let (close, closed) = watch::channel(false);
+    let listener = TcpListener::bind(args.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}: choose another --listen", args.listen))?;
+    let address = listener.local_addr()?;
+    let health = Health {
+        cx: cx.clone(),
+        stopping,
+    };
+    let health = health::serve(args.health_listen, health).await?;
+    tracing::info!(listen = %address, health = %health, "the log API has started");
+    tokio::spawn(stop(unready, close));
+    serve::serve(listener, tls, cx, closed, DRAIN).await;
+    tracing::info!("stopped as asked");
+    Ok(())
+}
+
+async fn certificate(args: &Args) -> anyhow::Result<Arc<Serving>> {
+    match (&args.tls_cert, &args.tls_key) {
+        (Some(certificate), Some(key)) => {
+            let files = Files {
+                certificate: certificate.clone(),
+                key: key.clone(),
+            };
+            Serving::from_files(files).await
+        }
+        _ => Serving::self_made(&args.self_signed),
+    }
+}
+
+fn context(client: Client, args: &Args, proxy: KnownProxy) -> Context {
+    let cluster = Arc::new(Live::new(client));
+    Context {
+        access: Access::new(cluster.clone()),
+        cluster,
+        archive: Arc::new(archive(args)),
+        proxy,
+        slots: Slots::new(args.max_streams.into(), args.max_streams_per_user.into()),
+        metrics: Arc::new(Metrics::new()),
+        timing: Timing::default(),
+    }
+}
+
+fn archive(args: &Args) -> LateArchive {
+    let options = Options {
+        settings: args.archive_option.clone(),
+        ..Options::default()
+    };
+    let archive = LateArchive::new(args.archive.clone(), options);
+    if let Err(error) = archive.archive() {
+        tracing::error!(error = %error, "the archive cannot be opened; this is tried again for each request");
+    }
+    archive
+}
+
+/// Waits for a signal; then says that no more requests are wanted, and later takes none.
+async fn stop(unready: watch::Sender<bool>, close: watch::Sender<bool>) {
+    asked_to_stop().await;
+    unready.send_replace(true);
+    tokio::time::sleep(SETTLE).await;
+    close.send_replace(true);
+    // Whoever listens is to see the word before it is gone.
+    close.closed().await;
+}
+
+async fn asked_to_stop() {
+    let (terminate, interrupt) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    );
+    match (terminate, interrupt) {
+        (Ok(mut terminate), Ok(mut interrupt)) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        }
+        _ => std::future::pending().await,
+    }
+}

@@ -1,0 +1,165 @@
+//! A client for tests: one connection, HTTP/1.1 or HTTP/2.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::super::test_certificates::Identity;
+use super::super::tls::provider;
+
+/// How long anything may take in a test.
+const SOON: Duration = Duration::from_secs(5);
+
+pub(super) enum Client {
+    One(http1::SendRequest<Empty<Bytes>>),
+    Two(http2::SendRequest<Empty<Bytes>>),
+}
+
+/// An answer whose body is still to be read.
+pub(super) struct Answer {
+    pub(super) code: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) trailers: HeaderMap,
+    body: Incoming,
+}
+
+impl Client {
+    pub(super) async fn connect(
+        address: SocketAddr,
+        root: &CertificateDer<'static>,
+        identity: Option<Identity>,
+        two: bool,
+    ) -> Self {
+        let mut config = tls(root, identity);
+        config.alpn_protocols = vec![if two {
+            b"h2".to_vec()
+        } else {
+            b"http/1.1".to_vec()
+        }];
+        let stream = TcpStream::connect(address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let stream = TlsConnector::from(Arc::new(config))
+            .connect(name, stream)
+            .await
+            .unwrap();
+        let stream = TokioIo::new(stream);
+        if two {
+            let (send, connection) = http2::handshake(TokioExecutor::new(), stream)
+                .await
+                .unwrap();
+            tokio::spawn(connection);
+            Self::Two(send)
+        } else {
+            let (send, connection) = http1::handshake(stream).await.unwrap();
+            tokio::spawn(connection);
+            Self::One(send)
+        }
+    }
+
+    pub(super) async fn get(&mut self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.send(Method::GET, path, headers).await
+    }
+
+    pub(super) async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let mut request = Request::builder().method(method).header("te", "trailers");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.uri(match self {
+            Self::One(_) => path.to_owned(),
+            Self::Two(_) => format!("https://localhost{path}"),
+        });
+        let request = request.body(Empty::new()).unwrap();
+        let response = tokio::time::timeout(SOON, async {
+            match self {
+                Self::One(send) => send.send_request(request).await.unwrap(),
+                Self::Two(send) => send.send_request(request).await.unwrap(),
+            }
+        });
+        let (parts, body) = response.await.expect("an answer in time").into_parts();
+        Answer {
+            code: parts.status,
+            headers: parts.headers,
+            trailers: HeaderMap::new(),
+            body,
+        }
+    }
+}
+
+impl Answer {
+    /// Everything; panics if it is cut off.
+    pub(super) async fn bytes(&mut self) -> Vec<u8> {
+        let (bytes, whole) = self.rest().await;
+        assert!(whole, "cut off after {} bytes", bytes.len());
+        bytes
+    }
+
+    /// Everything, and whether it came to a proper end.
+    pub(super) async fn rest(&mut self) -> (Vec<u8>, bool) {
+        let mut bytes = Vec::new();
+        loop {
+            let frame = tokio::time::timeout(SOON, self.body.frame())
+                .await
+                .expect("a frame in time");
+            match frame {
+                None => return (bytes, true),
+                Some(Err(_)) => return (bytes, false),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => bytes.extend_from_slice(&data),
+                    Err(frame) => self.trailers = frame.into_trailers().unwrap(),
+                },
+            }
+        }
+    }
+
+    pub(super) async fn text(&mut self) -> String {
+        String::from_utf8(self.bytes().await).unwrap()
+    }
+
+    pub(super) async fn json(&mut self) -> Value {
+        serde_json::from_slice(&self.bytes().await).unwrap()
+    }
+
+    /// The next piece, if one comes before long.
+    pub(super) async fn piece(&mut self) -> Option<Bytes> {
+        let soon = Duration::from_secs(1);
+        let frame = tokio::time::timeout(soon, self.body.frame()).await.ok()??;
+        frame.ok()?.into_data().ok()
+    }
+
+    /// A header or, after the end, a trailer.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let value = self.trailers.get(name).or_else(|| self.headers.get(name))?;
+        value.to_str().ok()
+    }
+}
+
+fn tls(root: &CertificateDer<'static>, identity: Option<Identity>) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(root.clone()).unwrap();
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    match identity {
+        Some(Identity { chain, key }) => config.with_client_auth_cert(chain, key).unwrap(),
+        None => config.with_no_client_auth(),
+    }
+}

@@ -1,0 +1,137 @@
+//! A server for tests.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::CertificateDer;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::super::access::Access;
+use super::super::certificate::Serving;
+use super::super::context::Context;
+use super::super::fake::{FakeArchive, FakeCluster};
+use super::super::feed::Timing;
+use super::super::front_proxy::FrontProxy;
+use super::super::metrics::Metrics;
+use super::super::slots::Slots;
+use super::super::test_certificates::{Authority, Identity, Kind};
+use super::super::{serve, tls};
+use super::client::{Answer, Client};
+
+/// Common name of the API server's client certificate.
+pub(super) const PROXY: &str = "front-proxy-client";
+
+/// A running server and everything around it.
+pub(super) struct TestServer {
+    pub(super) cluster: Arc<FakeCluster>,
+    pub(super) archive: FakeArchive,
+    pub(super) cx: Arc<Context>,
+    pub(super) ca: Authority,
+    pub(super) known: watch::Sender<Option<Arc<FrontProxy>>>,
+    pub(super) stop: watch::Sender<bool>,
+    pub(super) address: SocketAddr,
+    pub(super) root: CertificateDer<'static>,
+}
+
+/// The `ConfigMap` as kubeadm has it, with this CA.
+pub(super) fn config_map(ca: &Authority) -> BTreeMap<String, String> {
+    let data = [
+        ("requestheader-client-ca-file", ca.pem()),
+        ("requestheader-allowed-names", format!("[{PROXY:?}]")),
+        (
+            "requestheader-username-headers",
+            r#"["X-Remote-User"]"#.into(),
+        ),
+        ("requestheader-uid-headers", r#"["X-Remote-Uid"]"#.into()),
+        (
+            "requestheader-group-headers",
+            r#"["X-Remote-Group"]"#.into(),
+        ),
+        (
+            "requestheader-extra-headers-prefix",
+            r#"["X-Remote-Extra-"]"#.into(),
+        ),
+    ];
+    data.map(|(key, value)| (key.to_owned(), value)).into()
+}
+
+pub(super) fn front_proxy(data: &BTreeMap<String, String>) -> Arc<FrontProxy> {
+    Arc::new(FrontProxy::new(data).unwrap())
+}
+
+fn timing() -> Timing {
+    let short = Duration::from_millis(20);
+    Timing {
+        poll: (short, short),
+        recheck: Duration::from_millis(50),
+        pause: short,
+        patience: Duration::from_millis(400),
+        answer: Duration::from_millis(500),
+        first: Duration::from_millis(50),
+    }
+}
+
+impl TestServer {
+    /// A server on which `ann` may read in namespace `ns`.
+    pub(super) async fn start() -> Self {
+        let cluster = Arc::new(FakeCluster::default());
+        cluster.allow("ann", "ns");
+        let archive = FakeArchive::new();
+        let ca = Authority::new("request header CA");
+        let (known, proxy) = watch::channel(Some(front_proxy(&config_map(&ca))));
+        let cx = Arc::new(Context {
+            cluster: cluster.clone(),
+            archive: Arc::new(archive.clone()),
+            access: Access::new(cluster.clone()),
+            proxy,
+            slots: Slots::new(3, 2),
+            metrics: Arc::new(Metrics::new()),
+            timing: timing(),
+        });
+        let serving = Serving::self_made(&["localhost".to_owned()]).unwrap();
+        let root = serving.certificate();
+        let (stop, stopped) = watch::channel(false);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let drain = Duration::from_millis(100);
+        let tls = tls::config(serving).unwrap();
+        tokio::spawn(serve::serve(listener, tls, cx.clone(), stopped, drain));
+        Self {
+            cluster,
+            archive,
+            cx,
+            ca,
+            known,
+            stop,
+            address,
+            root,
+        }
+    }
+
+    /// The API server's own certificate.
+    pub(super) fn proxy(&self) -> Identity {
+        self.ca.sign(PROXY, Kind::Client)
+    }
+
+    pub(super) async fn connect(&self, identity: Option<Identity>) -> Client {
+        Client::connect(self.address, &self.root, identity, false).await
+    }
+
+    /// Asks for a path as `ann`, by way of the API server.
+    pub(super) async fn get(&self, path: &str) -> Answer {
+        let mut client = self.connect(Some(self.proxy())).await;
+        client.get(path, &[("X-Remote-User", "ann")]).await
+    }
+
+    /// Asks for the log of a Box in `ns` as `ann`.
+    pub(super) async fn log(&self, name: &str, query: &str) -> Answer {
+        self.get(&log_path("ns", name, query)).await
+    }
+}
+
+pub(super) fn log_path(namespace: &str, name: &str, query: &str) -> String {
+    format!("/apis/output.boxes.run/v1alpha1/namespaces/{namespace}/boxes/{name}/log?{query}")
+}

@@ -1,0 +1,90 @@
+//! A place in a run's output that moves forward, segment by segment.
+
+use super::entry::Entry;
+use super::error::{Error, Result};
+use super::key::RunKey;
+use super::layout::SegmentName;
+use super::names::Names;
+use super::store::Archive;
+
+pub(crate) struct Cursor {
+    archive: Archive,
+    run: RunKey,
+    /// The next entry.
+    at: u64,
+    /// Whether a segment begins there: then no other one holds it.
+    aligned: bool,
+    names: Names,
+}
+
+/// How often a list is taken again when a segment is missing from it: while segments are merged,
+/// a list may show neither the old ones nor the new one.
+const LISTS: u32 = 3;
+
+impl Cursor {
+    pub(crate) const fn new(archive: Archive, run: RunKey, names: Names, at: u64) -> Self {
+        Self {
+            archive,
+            run,
+            at,
+            aligned: false,
+            names,
+        }
+    }
+
+    pub(crate) const fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// The next entries, or `None` at the end of what is there.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Entry>>> {
+        for _ in 0..LISTS {
+            let mut missed = false;
+            while let Some(name) = self.names.holding(self.at) {
+                if let Some(entries) = self.take(name).await? {
+                    return Ok(Some(entries));
+                }
+                missed |= self.names.remove(name);
+            }
+            if self.names.is_empty() && !missed {
+                return Ok(None);
+            }
+            self.list().await?;
+        }
+        Err(Error::Corrupt {
+            what: self.run.to_string(),
+            message: format!("entry {} is missing", self.at),
+        })
+    }
+
+    /// Looks for what came since the last list.
+    pub(crate) async fn list(&mut self) -> Result<()> {
+        self.names = self.archive.names(&self.run).await?;
+        if self.aligned {
+            self.names.forget_before(self.at);
+        }
+        Ok(())
+    }
+
+    /// The next segment, if it has been written as such. Cheaper than a list.
+    pub(crate) async fn probe(&mut self) -> Result<Option<Vec<Entry>>> {
+        self.take(SegmentName::plain(self.at)).await
+    }
+
+    async fn take(&mut self, name: SegmentName) -> Result<Option<Vec<Entry>>> {
+        let (head, mut entries) = match self.archive.segment(&self.run, name).await {
+            Err(Error::NotFound { .. }) => return Ok(None),
+            other => other?,
+        };
+        self.aligned = true;
+        if head.summary.next <= self.at {
+            self.names.forget_before(self.at);
+            return Ok(None);
+        }
+        let known = usize::try_from(self.at - head.summary.first).unwrap_or(usize::MAX);
+        entries.drain(..known.min(entries.len()));
+        self.at = head.summary.next;
+        self.names.forget_before(self.at);
+        Ok(Some(entries))
+    }
+}

@@ -1,0 +1,330 @@
+//! The archive over an object store: what is written, listed and deleted.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use serde::{Deserialize, Serialize};
+
+use super::entry::Entry;
+use super::error::{Error, Result};
+use super::key::{RunKey, Uid};
+use super::layout::{self, SegmentName};
+use super::manifest::Manifest;
+use super::names::Names;
+use super::open::{self, Options};
+use super::segment::{self, HEAD_GUESS, Head, Sealed};
+
+/// Whose output a folder of the archive holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Label {
+    /// The UID of the Box.
+    pub uid: Uid,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// The output of all boxes.
+#[derive(Clone, Debug)]
+pub struct Archive {
+    store: Arc<dyn ObjectStore>,
+    root: Path,
+    folder: Option<PathBuf>,
+    creates_only: bool,
+}
+
+/// What became of an object that was to be created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Put {
+    /// It is there, now or since an earlier try.
+    Done,
+    /// Something else is there under its name.
+    Taken,
+}
+
+impl Archive {
+    /// Opens the archive that a URL names: `file:///…`, `s3://bucket/…`, `gs://bucket/…`,
+    /// `az://container/…`. Nothing is read or written yet.
+    ///
+    /// # Errors
+    /// The URL or the settings are wrong.
+    pub fn open(url: &str, options: &Options) -> Result<Self> {
+        let opened = open::open(url, options)?;
+        Ok(Self {
+            store: opened.store,
+            root: opened.root,
+            folder: opened.folder,
+            creates_only: open::creates_only(options),
+        })
+    }
+
+    /// An archive over a store that is at hand.
+    #[must_use]
+    pub fn over(store: Arc<dyn ObjectStore>) -> Self {
+        Self {
+            store,
+            root: Path::default(),
+            folder: None,
+            creates_only: true,
+        }
+    }
+
+    /// Writes a segment, unless there is one of its name.
+    pub(crate) async fn put_segment(&self, sealed: &Sealed) -> Result<Put> {
+        let name = SegmentName::plain(sealed.head.summary.first);
+        let path = layout::segment(&self.root, &sealed.head.run, name);
+        self.create(&path, &sealed.bytes).await
+    }
+
+    /// Writes what several segments held as one. Whoever merged the same entries wrote the same.
+    pub(crate) async fn put_merged(&self, sealed: &Sealed) -> Result<()> {
+        let (run, summary) = (&sealed.head.run, &sealed.head.summary);
+        let name = SegmentName::merged(summary.first, summary.next);
+        let path = layout::segment(&self.root, run, name);
+        self.create(&path, &sealed.bytes).await.map(drop)
+    }
+
+    pub(crate) async fn remove_segments(&self, run: &RunKey, names: &[SegmentName]) -> Result<()> {
+        let paths = names
+            .iter()
+            .map(|name| layout::segment(&self.root, run, *name));
+        self.delete_all(paths.collect()).await
+    }
+
+    /// Writes the manifest, unless there is one.
+    pub(crate) async fn put_manifest(&self, manifest: &Manifest) -> Result<Put> {
+        let path = layout::manifest(&self.root, &manifest.run);
+        self.create(&path, &json(manifest)?).await
+    }
+
+    /// Says whose output it is.
+    ///
+    /// # Errors
+    /// The archive does not take it.
+    pub async fn put_label(&self, label: &Label) -> Result<()> {
+        let path = layout::label(&self.root, &label.uid);
+        self.create(&path, &json(label)?).await.map(drop)
+    }
+
+    /// Whose output it is; `None` if that was never said.
+    ///
+    /// # Errors
+    /// The archive does not answer.
+    pub async fn label(&self, box_uid: &Uid) -> Result<Option<Label>> {
+        let path = layout::label(&self.root, box_uid);
+        self.get_json(&path).await
+    }
+
+    async fn create(&self, path: &Path, bytes: &Bytes) -> Result<Put> {
+        if !self.creates_only {
+            return self.create_without_help(path, bytes).await;
+        }
+        let payload = PutPayload::from_bytes(bytes.clone());
+        let options = PutOptions::from(PutMode::Create);
+        match self.store.put_opts(path, payload, options).await {
+            Ok(_) => Ok(Put::Done),
+            Err(
+                object_store::Error::AlreadyExists { .. }
+                | object_store::Error::Precondition { .. },
+            ) => self.compare(path, bytes).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// For stores that know no condition. Two writers at the same instant could both win; there is
+    /// one writer to a run.
+    async fn create_without_help(&self, path: &Path, bytes: &Bytes) -> Result<Put> {
+        match self.compare(path, bytes).await {
+            Err(Error::NotFound { .. }) => {}
+            known => return known,
+        }
+        let payload = PutPayload::from_bytes(bytes.clone());
+        self.store.put(path, payload).await?;
+        Ok(Put::Done)
+    }
+
+    /// Whether it is our own, from a try whose answer was lost.
+    async fn compare(&self, path: &Path, bytes: &Bytes) -> Result<Put> {
+        let there = self.get(path).await?;
+        Ok(if there == *bytes {
+            Put::Done
+        } else {
+            Put::Taken
+        })
+    }
+
+    async fn get(&self, path: &Path) -> Result<Bytes> {
+        Ok(self.store.get(path).await?.bytes().await?)
+    }
+
+    async fn get_json<T: serde::de::DeserializeOwned>(&self, path: &Path) -> Result<Option<T>> {
+        let bytes = match self.get(path).await {
+            Err(Error::NotFound { .. }) => return Ok(None),
+            other => other?,
+        };
+        let corrupt = |error: serde_json::Error| Error::Corrupt {
+            what: path.to_string(),
+            message: error.to_string(),
+        };
+        serde_json::from_slice(&bytes).map(Some).map_err(corrupt)
+    }
+
+    /// A whole segment.
+    pub(crate) async fn segment(
+        &self,
+        run: &RunKey,
+        name: SegmentName,
+    ) -> Result<(Head, Vec<Entry>)> {
+        let path = layout::segment(&self.root, run, name);
+        let bytes = self.get(&path).await?;
+        let (head, entries) = segment::decode(path.as_ref(), &bytes)?;
+        Ok((own(head, run, name, &path)?, entries))
+    }
+
+    /// The head of a segment.
+    pub(crate) async fn head(&self, run: &RunKey, name: SegmentName) -> Result<Head> {
+        let path = layout::segment(&self.root, run, name);
+        let mut wanted = HEAD_GUESS;
+        loop {
+            let bytes = self.store.get_range(&path, 0..wanted).await?;
+            match segment::decode_head(path.as_ref(), &bytes)? {
+                Ok(head) => return own(head, run, name, &path),
+                Err(more) if more > wanted => wanted = more,
+                Err(_) => {
+                    return Err(Error::Corrupt {
+                        what: path.to_string(),
+                        message: "it is cut off".to_owned(),
+                    });
+                }
+            }
+        }
+    }
+
+    pub(crate) async fn read_manifest(&self, run: &RunKey) -> Result<Option<Manifest>> {
+        self.get_json(&layout::manifest(&self.root, run)).await
+    }
+
+    /// The segments of a run.
+    pub(crate) async fn names(&self, run: &RunKey) -> Result<Names> {
+        let folder = layout::run_folder(&self.root, run);
+        let listed = self.store.list(Some(&folder));
+        let names = listed.try_filter_map(async |object| {
+            Ok(object.location.filename().and_then(SegmentName::parse))
+        });
+        let names: Vec<_> = names.try_collect().await?;
+        Ok(names.into_iter().collect())
+    }
+
+    /// The runs of a Box.
+    pub(crate) async fn list_runs(&self, box_uid: &Uid) -> Result<Vec<RunKey>> {
+        let folder = layout::box_folder(&self.root, box_uid);
+        let mut runs = Vec::new();
+        for pod in self.folders(&folder).await? {
+            let Ok(pod_uid) = Uid::parse(&pod) else {
+                continue;
+            };
+            let numbers = self.folders(&folder.clone().join(pod)).await?;
+            let mut numbers: Vec<u32> = numbers.iter().filter_map(|n| n.parse().ok()).collect();
+            numbers.sort_unstable();
+            runs.extend(numbers.into_iter().map(|restart| RunKey {
+                box_uid: box_uid.clone(),
+                pod_uid: pod_uid.clone(),
+                restart,
+            }));
+        }
+        Ok(runs)
+    }
+
+    /// The Boxes that the archive has output of.
+    ///
+    /// # Errors
+    /// The archive does not answer.
+    pub async fn boxes(&self) -> Result<Vec<Uid>> {
+        let folders = self.folders(&self.root.clone().join(layout::RUNS)).await?;
+        Ok(folders
+            .iter()
+            .filter_map(|uid| Uid::parse(uid).ok())
+            .collect())
+    }
+
+    async fn folders(&self, folder: &Path) -> Result<Vec<String>> {
+        let listed = self.store.list_with_delimiter(Some(folder)).await;
+        let listed = match listed.map_err(Error::from) {
+            Err(Error::NotFound { .. }) => return Ok(Vec::new()),
+            other => other?,
+        };
+        let names = listed.common_prefixes.iter().filter_map(Path::filename);
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    /// Deletes all output of a Box. Deleting what is gone is no error.
+    ///
+    /// # Errors
+    /// The archive does not answer, or refuses; a part may be left, and another try removes it.
+    pub async fn delete(&self, box_uid: &Uid) -> Result<()> {
+        let folder = layout::box_folder(&self.root, box_uid);
+        let objects = self
+            .store
+            .list(Some(&folder))
+            .map_ok(|object| object.location);
+        let objects: Vec<Path> = objects.try_collect().await?;
+        // The label goes last: while anything is left, it is known whose it is.
+        let (label, others): (Vec<_>, Vec<_>) = objects
+            .into_iter()
+            .partition(|path| path.filename() == Some(layout::LABEL));
+        self.delete_all(others).await?;
+        self.delete_all(label).await?;
+        self.remove_folder(box_uid).await
+    }
+
+    /// In a file system, folders and unfinished files are left.
+    async fn remove_folder(&self, box_uid: &Uid) -> Result<()> {
+        let Some(folder) = &self.folder else {
+            return Ok(());
+        };
+        let folder = folder.join(layout::RUNS).join(box_uid.as_str());
+        let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
+        match removed.unwrap_or(Ok(())) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::Unavailable {
+                message: error.to_string(),
+            }),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    async fn delete_all(&self, paths: Vec<Path>) -> Result<()> {
+        let paths = futures::stream::iter(paths.into_iter().map(Ok)).boxed();
+        let mut deleted = self.store.delete_stream(paths);
+        while let Some(result) = deleted.next().await {
+            match result.map_err(Error::from) {
+                Err(Error::NotFound { .. }) | Ok(_) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A segment that says it is of another run, or begins elsewhere, is not what was written.
+fn own(head: Head, run: &RunKey, name: SegmentName, path: &Path) -> Result<Head> {
+    if head.run == *run && head.summary.first == name.first && head.summary.next > name.first {
+        return Ok(head);
+    }
+    Err(Error::Corrupt {
+        what: path.to_string(),
+        message: "it belongs elsewhere".to_owned(),
+    })
+}
+
+fn json<T: Serialize>(value: &T) -> Result<Bytes> {
+    let text = serde_json::to_vec_pretty(value).map_err(|error| Error::Corrupt {
+        what: "a new object".to_owned(),
+        message: error.to_string(),
+    })?;
+    Ok(text.into())
+}

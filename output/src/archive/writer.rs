@@ -1,0 +1,348 @@
+//! Appends to one run's output. It holds nothing that the archive does not: after a crash, another
+//! writer goes on from the last segment.
+
+use std::collections::BTreeSet;
+
+use futures::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
+
+use super::entry::{Content, Gap};
+use super::error::{Error, Result};
+use super::key::RunKey;
+use super::layout::SegmentName;
+use super::manifest::{Manifest, Saved, SegmentSummary};
+use super::names::Names;
+use super::position::{LineHead, Position};
+use super::segment::{Builder, Head, Sealed};
+use super::store::{Archive, Put};
+use super::tally::Tally;
+
+/// So many small segments in a row become one: a box that says a word a second leaves few objects.
+const MERGE: usize = 32;
+/// A segment is small below so many bytes of output.
+const SMALL: u64 = 32 << 10;
+/// How many objects are read at once.
+const AT_ONCE: usize = 8;
+
+/// Appends to one run's output.
+#[derive(Debug)]
+pub struct Writer {
+    archive: Archive,
+    run: RunKey,
+    tally: Tally,
+    position: Option<Position>,
+    builder: Builder,
+    gap: Option<Gap>,
+    /// Closed, and not known to be stored.
+    sealed: Option<Sealed>,
+    parts: Vec<Part>,
+}
+
+/// A segment that is stored.
+#[derive(Clone, Debug)]
+struct Part {
+    name: SegmentName,
+    summary: SegmentSummary,
+}
+
+/// What a run's output is at.
+#[derive(Debug)]
+pub enum Resumed {
+    /// It is complete.
+    Done(Box<Manifest>),
+    /// It goes on here.
+    At(Box<Writer>),
+}
+
+/// What became of a flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flushed {
+    /// All entries so far are stored.
+    Stored,
+    /// Another writer was here: this one knows nothing more. Resume.
+    Overtaken,
+}
+
+impl Writer {
+    /// Goes on where the archive says that the run's output is.
+    ///
+    /// # Errors
+    /// The archive does not answer, or a segment is corrupt.
+    pub async fn resume(archive: &Archive, run: &RunKey) -> Result<Resumed> {
+        if let Some(manifest) = archive.read_manifest(run).await? {
+            return Ok(Resumed::Done(Box::new(manifest)));
+        }
+        let names = archive.names(run).await?;
+        let order = names.in_order();
+        remove_merged(archive, run, &names, &order).await?;
+        let (tally, position) = match order.last() {
+            Some(last) => {
+                let head = archive.head(run, *last).await?;
+                (head.tally, head.position)
+            }
+            None => (Tally::default(), None),
+        };
+        Ok(Resumed::At(Box::new(Self {
+            parts: parts(archive, run, &order).await?,
+            builder: Builder::new(run.clone(), tally.entries),
+            archive: archive.clone(),
+            run: run.clone(),
+            tally,
+            position,
+            gap: None,
+            sealed: None,
+        })))
+    }
+
+    /// How far the log had been read when the run was taken up.
+    #[must_use]
+    pub const fn position(&self) -> Option<&Position> {
+        self.position.as_ref()
+    }
+
+    /// The number of the next entry.
+    #[must_use]
+    pub const fn entries(&self) -> u64 {
+        self.tally.entries
+    }
+
+    /// How many bytes of entries wait for [`Writer::close`].
+    #[must_use]
+    pub const fn waiting(&self) -> usize {
+        self.builder.size()
+    }
+
+    /// Whether anything waits for [`Writer::flush`].
+    #[must_use]
+    pub const fn has_waiting(&self) -> bool {
+        self.sealed.is_some() || self.gap.is_some() || !self.builder.is_empty()
+    }
+
+    /// Whether a segment is closed and not stored.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        self.sealed.is_some()
+    }
+
+    /// The time of the oldest record that is not stored.
+    #[must_use]
+    pub fn oldest(&self) -> Option<Timestamp> {
+        let sealed = self.sealed.as_ref().map(|sealed| sealed.head.summary.from);
+        sealed.or_else(|| self.builder.oldest())
+    }
+
+    /// Appends a record.
+    pub fn record(&mut self, head: LineHead, bytes: &[u8]) {
+        if let Some(gap) = self.gap.take() {
+            self.put_gap(Gap {
+                to: Some(head.time),
+                ..gap
+            });
+        }
+        let at = (head.time, head.stream);
+        self.tally.add_record(at, bytes, head.ends_line);
+        self.builder.push(at, bytes, head.ends_line);
+    }
+
+    /// Says that something is missing here. Gaps in a row, of one reason, become one.
+    pub fn gap(&mut self, gap: Gap) {
+        match &mut self.gap {
+            Some(last) if last.reason == gap.reason => {
+                last.bytes = last.bytes.zip(gap.bytes).map(|(a, b)| a.saturating_add(b));
+            }
+            Some(_) | None => {
+                if let Some(before) = self.gap.take() {
+                    self.put_gap(before);
+                }
+                self.gap = Some(Gap {
+                    from: gap.from.or(self.tally.last_time),
+                    ..gap
+                });
+            }
+        }
+    }
+
+    fn put_gap(&mut self, gap: Gap) {
+        self.tally.add_gap(&gap);
+        self.builder.push_gap(&gap);
+    }
+
+    /// Says how far the log was read for what was appended so far.
+    pub fn reached(&mut self, position: Option<Position>) {
+        self.position = position;
+    }
+
+    /// Stores what was appended. After an error everything is as before: try again.
+    ///
+    /// # Errors
+    /// The archive does not take it.
+    pub async fn flush(&mut self) -> Result<Flushed> {
+        // What an earlier try closed goes first, as it was: the answer to it may have been lost.
+        while self.has_waiting() {
+            self.close()?;
+            if self.store().await? == Flushed::Overtaken {
+                return Ok(Flushed::Overtaken);
+            }
+        }
+        // Housekeeping: what fails is tried again after the next segment.
+        if let Err(error) = self.merge().await {
+            tracing::debug!(error = %error, "small segments were not merged");
+        }
+        Ok(Flushed::Stored)
+    }
+
+    /// Closes the segment: compresses what was appended. [`Writer::flush`] does so too; this is for
+    /// a thread that may take its time. Nothing is done while a closed segment is not stored.
+    ///
+    /// # Errors
+    /// None that another try could help.
+    pub fn close(&mut self) -> Result<()> {
+        if self.sealed.is_some() {
+            return Ok(());
+        }
+        if let Some(gap) = self.gap.take() {
+            self.put_gap(gap);
+        }
+        if self.builder.is_empty() {
+            return Ok(());
+        }
+        let next = Builder::new(self.run.clone(), self.tally.entries);
+        let full = std::mem::replace(&mut self.builder, next);
+        self.sealed = Some(full.seal(&self.tally, self.position.as_ref())?);
+        Ok(())
+    }
+
+    async fn store(&mut self) -> Result<Flushed> {
+        let Some(sealed) = &self.sealed else {
+            return Ok(Flushed::Stored);
+        };
+        if self.archive.put_segment(sealed).await? == Put::Taken {
+            return Ok(Flushed::Overtaken);
+        }
+        self.parts.push(Part::of(&sealed.head, None));
+        self.sealed = None;
+        Ok(Flushed::Stored)
+    }
+
+    /// Makes one segment of the last ones, if they are many and small.
+    async fn merge(&mut self) -> Result<()> {
+        let start = self.parts.len().saturating_sub(MERGE);
+        let last = &self.parts[start..];
+        if last.len() < MERGE || last.iter().any(|part| part.summary.bytes >= SMALL) {
+            return Ok(());
+        }
+        let old: Vec<_> = last.iter().map(|part| part.name).collect();
+        let merged = self.read_as_one(&old).await?;
+        self.archive.put_merged(&merged).await?;
+        let next = merged.head.summary.next;
+        self.parts.truncate(start);
+        self.parts.push(Part::of(&merged.head, Some(next)));
+        self.archive.remove_segments(&self.run, &old).await
+    }
+
+    async fn read_as_one(&self, names: &[SegmentName]) -> Result<Sealed> {
+        let segments = futures::stream::iter(names.iter().copied())
+            .map(|name| self.archive.segment(&self.run, name))
+            .buffered(AT_ONCE);
+        let segments: Vec<_> = segments.try_collect().await?;
+        let first = names.first().map_or(0, |name| name.first);
+        let mut builder = Builder::new(self.run.clone(), first);
+        let mut last: Option<Head> = None;
+        for (head, entries) in segments {
+            for entry in entries {
+                match entry.content {
+                    Content::Record(record) => {
+                        let at = (record.time, record.stream);
+                        builder.push(at, &record.bytes, record.ends_line);
+                    }
+                    Content::Gap(gap) => builder.push_gap(&gap),
+                }
+            }
+            last = Some(head);
+        }
+        let last = last.ok_or_else(|| Error::NotFound {
+            what: self.run.to_string(),
+        })?;
+        builder.seal(&last.tally, last.position.as_ref())
+    }
+
+    /// Stores what is left, and then the manifest. After an error: try again.
+    ///
+    /// # Errors
+    /// The archive does not take it.
+    pub async fn finish(&mut self) -> Result<Option<Manifest>> {
+        if self.flush().await? == Flushed::Overtaken {
+            return Ok(None);
+        }
+        let manifest = self.manifest();
+        match self.archive.put_manifest(&manifest).await? {
+            Put::Done => Ok(Some(manifest)),
+            Put::Taken => Ok(None),
+        }
+    }
+
+    fn manifest(&self) -> Manifest {
+        let tally = &self.tally;
+        Manifest {
+            version: 1,
+            run: self.run.clone(),
+            state: if tally.gap_count == 0 {
+                Saved::Saved
+            } else {
+                Saved::Partial
+            },
+            entries: tally.entries,
+            bytes: tally.bytes(),
+            sha256: tally.whole.hex(),
+            stdout: tally.stdout.totals(),
+            stderr: tally.stderr.totals(),
+            gaps: tally.gaps.clone(),
+            gap_count: tally.gap_count,
+            segments: self.parts.iter().map(|part| part.summary.clone()).collect(),
+        }
+    }
+}
+
+impl Part {
+    fn of(head: &Head, next: Option<u64>) -> Self {
+        let first = head.summary.first;
+        Self {
+            name: SegmentName { first, next },
+            summary: head.summary.clone(),
+        }
+    }
+}
+
+async fn parts(archive: &Archive, run: &RunKey, order: &[SegmentName]) -> Result<Vec<Part>> {
+    let heads = futures::stream::iter(order.iter().copied())
+        .map(|name| part(archive, run, name))
+        .buffered(AT_ONCE);
+    let parts: Vec<Part> = heads.try_collect().await?;
+    let mut next = 0;
+    for part in &parts {
+        if part.summary.first != next {
+            return Err(Error::Corrupt {
+                what: run.to_string(),
+                message: format!("entry {next} is missing"),
+            });
+        }
+        next = part.summary.next;
+    }
+    Ok(parts)
+}
+
+async fn part(archive: &Archive, run: &RunKey, name: SegmentName) -> Result<Part> {
+    Ok(Part::of(&archive.head(run, name).await?, name.next))
+}
+
+/// Removes segments that a merged one holds and that a crash left.
+async fn remove_merged(
+    archive: &Archive,
+    run: &RunKey,
+    names: &Names,
+    order: &[SegmentName],
+) -> Result<()> {
+    let kept: BTreeSet<_> = order.iter().copied().collect();
+    let left: Vec<_> = names.all().filter(|name| !kept.contains(name)).collect();
+    archive.remove_segments(run, &left).await
+}

@@ -1,0 +1,321 @@
+//! The life of one box's output, from the first file to the manifest.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::sync::watch;
+use tokio::task::JoinError;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::assignment::{Assignment, Ended};
+use super::budget::{Budget, Share};
+use super::retry::{Failures, delay};
+use super::stats::Stats;
+use super::turn::Pair;
+use crate::archive::{Archive, Error, Flushed, Manifest, Result, Resumed, Writer};
+use crate::tail::{LogRoot, Progress, Tail};
+
+/// How often a log is looked at that had nothing new.
+const POLL: Duration = Duration::from_millis(100);
+/// How long output waits for more before it is stored.
+const FLUSH: Duration = Duration::from_millis(250);
+/// A segment is closed when it has so many bytes.
+const SEGMENT: usize = 1 << 20;
+/// How often files are looked at while the archive does not answer.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a container is read whose pod went before its end was known: it may still be dying.
+const VANISHED: Duration = Duration::from_secs(30);
+/// After so many failures in a row to read a log that has ended, the rest is a gap.
+const TRIES: u32 = 20;
+
+/// What all tasks share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) archive: Archive,
+    pub(crate) logs: Arc<LogRoot>,
+    pub(crate) budget: Budget,
+    pub(crate) stats: Arc<Stats>,
+}
+
+/// Collects until the manifest is durable. Dropping it stops it anywhere.
+pub(crate) async fn collect(
+    shared: Arc<Shared>,
+    mut assignment: watch::Receiver<Assignment>,
+) -> Manifest {
+    let mut failures = Failures::default();
+    loop {
+        match Task::new(&shared, &mut assignment).run().await {
+            Ok(Some(manifest)) => return manifest,
+            // Another writer was here: what it stored is where this one goes on.
+            Ok(None) => tracing::info!("another collector was here; going on from what it stored"),
+            Err(error) => sleep(failures.count(&shared.stats, &error)).await,
+        }
+    }
+}
+
+/// One try.
+struct Task<'a> {
+    shared: &'a Arc<Shared>,
+    assignment: &'a mut watch::Receiver<Assignment>,
+    failures: Failures,
+    /// Since when the container is known to have ended.
+    ended: Option<Instant>,
+    /// Since when output waits.
+    waiting: Option<Instant>,
+    share: Share,
+    /// For the next turn, after a wait in line.
+    reserved: Option<Share>,
+    log_failures: u32,
+    held: Held<'a>,
+}
+
+impl<'a> Task<'a> {
+    fn new(shared: &'a Arc<Shared>, assignment: &'a mut watch::Receiver<Assignment>) -> Self {
+        Self {
+            assignment,
+            failures: Failures::default(),
+            ended: None,
+            waiting: None,
+            share: Share::default(),
+            reserved: None,
+            log_failures: 0,
+            held: Held(&shared.stats.held, 0),
+            shared,
+        }
+    }
+
+    async fn run(mut self) -> Result<Option<Manifest>> {
+        let (folder, restart) = {
+            let assignment = self.assignment.borrow();
+            (assignment.folder.clone(), assignment.run.restart)
+        };
+        let mut tail = Tail::new(self.shared.logs.clone(), &folder, restart);
+        let writer = match self.resume(&mut tail).await {
+            Resumed::Done(manifest) => return Ok(Some(*manifest)),
+            Resumed::At(writer) => writer,
+        };
+        tail.resume(writer.position().cloned());
+        self.follow(Pair { tail, writer }).await
+    }
+
+    /// Finds out how far the archive is. Files are opened meanwhile, however long that takes.
+    async fn resume(&mut self, tail: &mut Tail) -> Resumed {
+        loop {
+            let (run, label) = {
+                let assignment = self.assignment.borrow();
+                (assignment.run.clone(), assignment.label())
+            };
+            let archive = self.shared.archive.clone();
+            let resuming = async {
+                let resumed = Writer::resume(&archive, &run).await?;
+                if let Resumed::At(_) = resumed {
+                    archive.put_label(&label).await?;
+                }
+                Ok::<_, Error>(resumed)
+            };
+            let error = match self.looking(tail, resuming).await {
+                Ok(resumed) => return resumed,
+                Err(error) => error,
+            };
+            let pause = self.failures.count(&self.shared.stats, &error);
+            self.looking(tail, sleep(pause)).await;
+        }
+    }
+
+    /// Does something that takes time, and opens files meanwhile.
+    async fn looking<T>(&mut self, tail: &mut Tail, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            self.look(tail);
+            if let Ok(done) = timeout(LOOK, &mut work).await {
+                return done;
+            }
+        }
+    }
+
+    fn look(&mut self, tail: &mut Tail) {
+        if let Err(error) = tail.look(Instant::now().into_std()) {
+            self.note_log_error(&error);
+        }
+        self.held.set(tail.held());
+    }
+
+    async fn follow(mut self, mut pair: Pair) -> Result<Option<Manifest>> {
+        loop {
+            let progress;
+            (pair, progress) = self.turn(pair).await?;
+            if self.is_due(&pair) {
+                match self.flush(&mut pair).await {
+                    Flushed::Stored => {}
+                    Flushed::Overtaken => return Ok(None),
+                }
+            }
+            match progress {
+                Ok(Progress::Read(_)) => self.log_failures = 0,
+                Ok(Progress::Waiting) => {
+                    self.log_failures = 0;
+                    if self.is_drained(&pair) {
+                        return self.finish(pair, true).await;
+                    }
+                    self.pause(POLL).await;
+                }
+                Err(error) => {
+                    self.note_log_error(&error);
+                    if self.ended.is_some() && self.log_failures >= TRIES {
+                        return self.finish(pair, false).await;
+                    }
+                    self.pause(delay(self.log_failures)).await;
+                }
+            }
+        }
+    }
+
+    /// Reads on, on a thread for that, when the budget allows it.
+    async fn turn(&mut self, mut pair: Pair) -> Result<(Pair, io::Result<Progress>)> {
+        let reserved = self.reserved.take();
+        let Some(mut share) = reserved.or_else(|| self.shared.budget.try_take(pair.wants())) else {
+            return self.wait_for_budget(pair).await;
+        };
+        let before = pair.writer.waiting();
+        let (now, shared) = (Instant::now().into_std(), self.shared.clone());
+        let reading = tokio::task::spawn_blocking(move || {
+            let progress = pair.read(now, &shared.stats);
+            let waiting = pair.writer.waiting();
+            let closed = if waiting < SEGMENT {
+                Ok(())
+            } else {
+                pair.writer.close()
+            };
+            closed.map(|()| (pair, progress, waiting - before))
+        });
+        let (pair, progress, read) = reading.await.map_err(|error| broken(&error))??;
+        share.shrink_to(read);
+        self.share.merge(share);
+        self.held.set(pair.tail.held());
+        if pair.writer.has_waiting() {
+            self.waiting.get_or_insert_with(Instant::now);
+        }
+        Ok((pair, progress))
+    }
+
+    /// What waits is stored first, which frees a part of the budget; else others are to free some.
+    async fn wait_for_budget(&mut self, mut pair: Pair) -> Result<(Pair, io::Result<Progress>)> {
+        if pair.writer.has_waiting() {
+            self.waiting = Some(Instant::now() - FLUSH);
+            return Ok((pair, Ok(Progress::Read(0))));
+        }
+        let (budget, wants) = (self.shared.budget.clone(), pair.wants());
+        let share = self.looking(&mut pair.tail, budget.take(wants)).await;
+        self.reserved = Some(share);
+        Ok((pair, Ok(Progress::Read(0))))
+    }
+
+    fn is_due(&self, pair: &Pair) -> bool {
+        let old = |since: Instant| since.elapsed() >= FLUSH;
+        pair.writer.is_closed() || self.waiting.is_some_and(old)
+    }
+
+    /// Stores what waits, however long that takes.
+    async fn flush(&mut self, pair: &mut Pair) -> Flushed {
+        let oldest = pair.writer.oldest();
+        loop {
+            let Pair { tail, writer } = pair;
+            let flushed = self.looking(tail, writer.flush()).await;
+            match flushed {
+                Ok(flushed) => {
+                    self.stored(oldest);
+                    return flushed;
+                }
+                Err(error) => {
+                    let pause = self.failures.count(&self.shared.stats, &error);
+                    self.looking(&mut pair.tail, sleep(pause)).await;
+                }
+            }
+        }
+    }
+
+    fn stored(&mut self, oldest: Option<Timestamp>) {
+        self.failures.reset();
+        self.waiting = None;
+        self.share = Share::default();
+        self.shared.stats.segments.inc();
+        let age = oldest.and_then(|time| SystemTime::now().duration_since(time.into()).ok());
+        if let Some(age) = age {
+            self.shared.stats.count_lag(age);
+        }
+    }
+
+    fn is_drained(&mut self, pair: &Pair) -> bool {
+        if self.assignment.borrow().ended == Ended::No {
+            self.ended = None;
+            return false;
+        }
+        let now = Instant::now();
+        let mut ended = *self.ended.get_or_insert(now);
+        if self.assignment.borrow().ended == Ended::Unknown {
+            ended += VANISHED;
+        }
+        pair.tail.is_drained(ended.into_std(), now.into_std())
+    }
+
+    /// Writes the manifest, however long that takes.
+    async fn finish(mut self, mut pair: Pair, readable: bool) -> Result<Option<Manifest>> {
+        let ended = self.assignment.borrow().ended;
+        if let Err(error) = pair.end(ended, readable, &self.shared.stats) {
+            self.note_log_error(&error);
+            // The rest of a last line: what is not readable is told.
+            let _ = pair.end(ended, false, &self.shared.stats);
+        }
+        loop {
+            match pair.writer.finish().await {
+                Ok(manifest) => return Ok(manifest),
+                Err(error) => sleep(self.failures.count(&self.shared.stats, &error)).await,
+            }
+        }
+    }
+
+    /// Waits, but not on when the container ends.
+    async fn pause(&mut self, time: Duration) {
+        let changed = self.assignment.changed();
+        if let Ok(Err(_)) = timeout(time, changed).await {
+            // Nobody will say more: what is known holds.
+            sleep(time).await;
+        }
+    }
+
+    fn note_log_error(&mut self, error: &io::Error) {
+        self.shared.stats.count_error("log");
+        if self.log_failures == 0 {
+            tracing::warn!(error = %error, "a log cannot be read; trying again");
+        }
+        self.log_failures = self.log_failures.saturating_add(1);
+    }
+}
+
+/// The thread that reads has panicked: the task begins anew from what is stored.
+fn broken(error: &JoinError) -> Error {
+    Error::Unavailable {
+        message: format!("reading a log failed: {error}"),
+    }
+}
+
+/// Counts the files that one task holds.
+struct Held<'a>(&'a Gauge<i64, AtomicI64>, i64);
+
+impl Held<'_> {
+    fn set(&mut self, held: usize) {
+        let held = i64::try_from(held).unwrap_or(i64::MAX);
+        self.0.inc_by(held - self.1);
+        self.1 = held;
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}

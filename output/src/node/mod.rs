@@ -1,0 +1,25 @@
+//! The collector in a cluster: which pods of this node it collects, and when it lets them go.
+//!
+//! The controller puts the finalizer `boxes.run/output` on a pod when it makes it. This lets go of
+//! it, in one patch that also says what was saved, when the manifest is durable; or without waiting
+//! when the Box, or its namespace, is being deleted.
+
+pub mod args;
+mod logging;
+mod owner;
+mod pod;
+mod pods;
+mod release;
+pub mod run;
+mod server;
+mod sweep;
+
+#[cfg(test)]
+mod api_tests;
+
+pub use release::Said;
+
+/// Holds a pod until its output is saved.
+pub const OUTPUT_FINALIZER: &str = "boxes.run/output";
+/// What was saved of a pod's output: [`Said`] as JSON.
+pub const OUTPUT_ANNOTATION: &str = "boxes.run/output";

@@ -1,0 +1,117 @@
+//! From the command line to the running collector.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use boxes_crds::BOX_UID_LABEL;
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::args::Args;
+use super::pods::Pods;
+use super::server::{self, Health};
+use super::{logging, sweep};
+use crate::archive::{Archive, Options};
+use crate::collector::{Budget, Collector, Outcome};
+use crate::tail::LogRoot;
+
+/// How often it looks whether pods that are being deleted are still wanted.
+const PACE: Duration = Duration::from_secs(2);
+
+/// Runs until a signal asks to stop. What is not stored then is read again by the next one.
+///
+/// # Errors
+/// The cluster is not configured, the logs are not there, or an address cannot be listened on.
+pub async fn run(args: Args) -> anyhow::Result<()> {
+    logging::start(&args)?;
+    let client = Client::try_default()
+        .await
+        .context("no cluster: set KUBECONFIG, or run in a pod with a ServiceAccount")?;
+    let logs = LogRoot::open(&args.logs)
+        .with_context(|| format!("cannot open {}: see --logs", args.logs.display()))?;
+    let archive = open_archive(&args)?;
+    let budget = Budget::new(usize::from(args.memory) << 20);
+    let (collector, outcomes) = Collector::new(logs, archive.clone(), budget);
+    let ready = Arc::new(AtomicBool::new(false));
+    let health = Health {
+        ready: ready.clone(),
+        stats: collector.stats(),
+    };
+    server::serve(args.listen, health).await?;
+    if args.sweep {
+        tokio::spawn(sweep::sweep(client.clone(), archive));
+    }
+    tokio::select! {
+        () = collect(&args, client.clone(), Pods::new(client, collector), outcomes, ready) => {}
+        () = asked_to_stop() => tracing::info!("stopped as asked"),
+    }
+    Ok(())
+}
+
+fn open_archive(args: &Args) -> anyhow::Result<Archive> {
+    let options = Options {
+        settings: args.archive_option.clone(),
+        ..Options::default()
+    };
+    Archive::open(&args.archive, &options)
+        .with_context(|| format!("cannot open the archive {}: see --archive", args.archive))
+}
+
+async fn collect(
+    args: &Args,
+    client: Client,
+    mut pods: Pods,
+    mut outcomes: UnboundedReceiver<Outcome>,
+    ready: Arc<AtomicBool>,
+) {
+    let config = watcher::Config::default()
+        .fields(&format!("spec.nodeName={}", args.node))
+        .labels(BOX_UID_LABEL);
+    let events = watcher(Api::<Pod>::all(client), config).default_backoff();
+    let mut events = std::pin::pin!(events);
+    let mut pace = tokio::time::interval(PACE);
+    loop {
+        tokio::select! {
+            Some(event) = events.next() => see(&mut pods, event, &ready),
+            Some(outcome) = outcomes.recv() => pods.save(&outcome),
+            _ = pace.tick() => pods.let_unwanted_go().await,
+        }
+    }
+}
+
+fn see(pods: &mut Pods, event: watcher::Result<watcher::Event<Pod>>, ready: &AtomicBool) {
+    match event {
+        Ok(watcher::Event::Init) => pods.begin_list(),
+        Ok(watcher::Event::InitApply(pod) | watcher::Event::Apply(pod)) => pods.see(pod),
+        Ok(watcher::Event::InitDone) => {
+            pods.end_list();
+            ready.store(true, Ordering::Relaxed);
+        }
+        Ok(watcher::Event::Delete(pod)) => pods.delete(&pod),
+        Err(error) => {
+            tracing::warn!(error = %error, "the watch failed and is taken up again");
+        }
+    }
+}
+
+async fn asked_to_stop() {
+    let (terminate, interrupt) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    );
+    match (terminate, interrupt) {
+        (Ok(mut terminate), Ok(mut interrupt)) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        }
+        _ => std::future::pending().await,
+    }
+}

@@ -1,0 +1,81 @@
+//! A file that a tailer holds, and what it says to others.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Instant;
+
+use super::snapshot::find;
+use super::source::Source;
+use crate::archive::{Gap, GapReason, LineHead};
+use crate::cri;
+
+/// Takes what a log says.
+pub trait Sink {
+    /// Bytes that the command wrote.
+    fn record(&mut self, head: LineHead, bytes: &[u8]);
+    /// Something is missing here.
+    fn gap(&mut self, gap: Gap);
+}
+
+/// One open file.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) source: Source,
+    /// Whether it was opened under the name of a rotated file.
+    pub(crate) rotated: bool,
+    /// When it was opened.
+    pub(crate) seen: Instant,
+    /// Since when its end is reached.
+    pub(crate) quiet: Option<Instant>,
+    /// What is missing between the file before and this one.
+    pub(crate) gap_before: Option<Gap>,
+    /// How often in a row it could not be read.
+    pub(crate) errors: u32,
+}
+
+impl Held {
+    pub(crate) const fn new(source: Source, rotated: bool, seen: Instant) -> Self {
+        Self {
+            source,
+            rotated,
+            seen,
+            quiet: None,
+            gap_before: None,
+            errors: 0,
+        }
+    }
+
+    /// Which of the files is this one under its new name, as it is or compressed.
+    pub(crate) fn find_renamed(&mut self, files: &mut VecDeque<Self>) -> io::Result<Option<usize>> {
+        let same = |file: &Self| !file.source.is_packed() && file.source.id == self.source.id;
+        if let Some(at) = files.iter().position(same) {
+            return Ok(Some(at));
+        }
+        match self.source.mark()?.map(str::to_owned) {
+            Some(mark) => find(files.iter_mut(), &mark),
+            None => Ok(None),
+        }
+    }
+}
+
+/// What the parser says, as the tailer says it.
+pub(crate) struct Lines<'a, S>(pub(crate) &'a mut S);
+
+impl<S: Sink> cri::Sink for Lines<'_, S> {
+    fn record(&mut self, head: LineHead, bytes: &[u8]) {
+        self.0.record(head, bytes);
+    }
+
+    fn malformed(&mut self, bytes: u64) {
+        self.0.gap(missing(GapReason::Malformed, Some(bytes)));
+    }
+}
+
+pub(crate) const fn missing(reason: GapReason, bytes: Option<u64>) -> Gap {
+    Gap {
+        from: None,
+        to: None,
+        bytes,
+        reason,
+    }
+}

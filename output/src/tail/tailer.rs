@@ -1,0 +1,336 @@
+//! Follows one container's log from file to file.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::folder::{Folder, LogRoot};
+use super::held::{Held, Lines, Sink, missing};
+use super::snapshot::{find, snapshot};
+use crate::archive::{Gap, GapReason, Position};
+
+/// How long the runtime may take to add the rest of a line to a file that was renamed, or whose
+/// container has ended.
+pub const SETTLE: Duration = Duration::from_millis(500);
+/// How many unread files are held open. Each may take the node's disk after the kubelet removed it.
+pub const HELD: usize = 16;
+/// The kubelet keeps five files: with four rotated ones, older ones may be gone.
+const ROTATED_KEPT: usize = 4;
+/// How often a file that cannot be read is tried, if there are later ones.
+const TRIES: u32 = 10;
+
+/// What a read did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It took so many bytes of log; there may be more.
+    Read(usize),
+    /// There is nothing new.
+    Waiting,
+}
+
+/// Reads one container's log.
+#[derive(Debug)]
+pub struct Tail {
+    root: Arc<LogRoot>,
+    path: String,
+    restart: u32,
+    folder: Option<Folder>,
+    /// Oldest first; the first one is being read.
+    files: VecDeque<Held>,
+    /// The rotated files that were seen, of those that are still there.
+    known: BTreeSet<String>,
+    /// How many rotated files there were when it looked first.
+    rotated_before: Option<usize>,
+    position: Option<Position>,
+    begun: Begun,
+}
+
+/// How far a tailer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    /// It holds files and does not know from where on to read.
+    Holding,
+    /// It knows the position, and has not found its file.
+    Resuming,
+    Reading,
+}
+
+impl Tail {
+    /// A tailer of the log in a folder below the root. It opens and holds files, and reads nothing
+    /// until it knows from where: [`Tail::resume`].
+    #[must_use]
+    pub fn new(root: Arc<LogRoot>, path: &str, restart: u32) -> Self {
+        Self {
+            root,
+            path: path.to_owned(),
+            restart,
+            folder: None,
+            files: VecDeque::new(),
+            known: BTreeSet::new(),
+            rotated_before: None,
+            position: None,
+            begun: Begun::Holding,
+        }
+    }
+
+    /// Reads from a position on, or from the beginning.
+    pub fn resume(&mut self, position: Option<Position>) {
+        self.position = position;
+        self.begun = Begun::Resuming;
+    }
+
+    /// How far it has read.
+    #[must_use]
+    pub const fn position(&self) -> Option<&Position> {
+        self.position.as_ref()
+    }
+
+    /// How many files it holds open.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.files.len()
+    }
+
+    /// How many bytes are unread, if that can be told.
+    #[must_use]
+    pub fn unread(&self) -> Option<u64> {
+        self.files.iter().map(|held| held.source.unread()).sum()
+    }
+
+    /// Opens what is new. Cheap; to be called also while nothing can be read.
+    ///
+    /// # Errors
+    /// The folder or a file in it cannot be opened. That there is none yet is no error.
+    pub fn look(&mut self, now: Instant) -> io::Result<()> {
+        if self.folder.is_none() {
+            match self.root.folder(&self.path, self.restart) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                other => self.folder = Some(other?),
+            }
+        }
+        let Some(folder) = &self.folder else {
+            return Ok(());
+        };
+        let newest = self.files.back().map(|held| held.source.id);
+        let current = folder.current()?;
+        if newest.is_some() && (current.is_none() || current == newest) {
+            return Ok(());
+        }
+        let (known, found) = snapshot(folder, &self.known)?;
+        let hold = |(source, rotated)| Held::new(source, rotated, now);
+        self.hold(found.into_iter().map(hold).collect())?;
+        self.rotated_before.get_or_insert(known.len());
+        self.known = known;
+        Ok(())
+    }
+
+    /// Takes new files. The first of them should be the one that was the newest, renamed.
+    fn hold(&mut self, mut found: VecDeque<Held>) -> io::Result<()> {
+        // Between a rename and the opening of a new file, the newest one has its new name already.
+        if let Some(newest) = self.files.back_mut().filter(|newest| !newest.rotated) {
+            match newest.find_renamed(&mut found)? {
+                Some(at) => drop(found.drain(..=at)),
+                None if found.len() > 1 => {
+                    found[0].gap_before = Some(missing(GapReason::RotatedAway, None));
+                }
+                None => {}
+            }
+        }
+        self.files.append(&mut found);
+        while self.files.len() > HELD {
+            self.skip(GapReason::Overrun);
+        }
+        Ok(())
+    }
+
+    /// Lets the first file go unread and tells so before the next one.
+    fn skip(&mut self, reason: GapReason) {
+        let Some(first) = self.files.pop_front() else {
+            return;
+        };
+        let unread = first.source.unread();
+        if let Some(next) = self.files.front_mut() {
+            let gaps = [
+                first.gap_before,
+                Some(missing(reason, unread)),
+                next.gap_before,
+            ];
+            next.gap_before = gaps.into_iter().flatten().reduce(|one, other| Gap {
+                bytes: one.bytes.zip(other.bytes).map(|(a, b)| a + b),
+                ..other
+            });
+        }
+    }
+
+    /// Goes to the position, once there are files: which of them come after it?
+    fn find_position(&mut self) -> io::Result<()> {
+        let Some(first) = self.files.front_mut() else {
+            return Ok(());
+        };
+        let gone = Some(missing(GapReason::RotatedAway, None));
+        match &self.position {
+            None if self.rotated_before >= Some(ROTATED_KEPT) => {
+                first.gap_before = first.gap_before.or(gone);
+            }
+            None => {}
+            Some(position) => match find(self.files.iter_mut(), &position.file)? {
+                Some(at) => {
+                    self.files.drain(..at);
+                    self.files[0].gap_before = None;
+                    self.files[0].source.seek(position);
+                }
+                None if !position.gap_told => first_gap(&mut self.files, gone),
+                None => {}
+            },
+        }
+        self.begun = Begun::Reading;
+        Ok(())
+    }
+
+    /// Reads on, at most one buffer.
+    ///
+    /// # Errors
+    /// A file cannot be read. Try again: after a few times it is let go if there is a later one.
+    pub fn read(
+        &mut self,
+        now: Instant,
+        buffer: &mut [u8],
+        sink: &mut impl Sink,
+    ) -> io::Result<Progress> {
+        if self.begun == Begun::Resuming {
+            self.find_position()?;
+        }
+        if self.begun != Begun::Reading {
+            return Ok(Progress::Waiting);
+        }
+        self.tell_gap(sink);
+        match self.read_first(now, buffer, sink) {
+            Err(error) => {
+                self.count_error();
+                Err(error)
+            }
+            Ok(Progress::Waiting) if self.files.len() > 1 && self.is_complete(now) => {
+                self.close_first(buffer, sink)?;
+                Ok(Progress::Read(0))
+            }
+            Ok(progress) => Ok(progress),
+        }
+    }
+
+    fn tell_gap(&mut self, sink: &mut impl Sink) {
+        let gap = self
+            .files
+            .front_mut()
+            .and_then(|held| held.gap_before.take());
+        if let Some(gap) = gap {
+            sink.gap(gap);
+            self.position.get_or_insert_default().gap_told = true;
+        }
+    }
+
+    fn read_first(
+        &mut self,
+        now: Instant,
+        buffer: &mut [u8],
+        sink: &mut impl Sink,
+    ) -> io::Result<Progress> {
+        let Some(held) = self.files.front_mut() else {
+            return Ok(Progress::Waiting);
+        };
+        let taken = held.source.read(buffer, &mut Lines(sink))?;
+        held.errors = 0;
+        if taken > 0 {
+            held.quiet = None;
+            self.position = held.source.position();
+            return Ok(Progress::Read(taken));
+        }
+        if held.source.truncated()? {
+            sink.gap(missing(GapReason::Truncated, None));
+            return Ok(Progress::Read(0));
+        }
+        held.quiet.get_or_insert(now);
+        Ok(Progress::Waiting)
+    }
+
+    fn count_error(&mut self) {
+        let Some(first) = self.files.front_mut() else {
+            return;
+        };
+        first.errors += 1;
+        if first.errors >= TRIES && self.files.len() > 1 {
+            self.skip(GapReason::Unreadable);
+        }
+    }
+
+    /// Whether the first file, read to its end, gets no more: the runtime writes to a later one.
+    fn is_complete(&self, now: Instant) -> bool {
+        let (Some(first), Some(next)) = (self.files.front(), self.files.get(1)) else {
+            return false;
+        };
+        if first.source.is_packed() || self.files.len() > 2 {
+            return true;
+        }
+        let since = first.quiet.map_or(next.seen, |quiet| quiet.max(next.seen));
+        now.saturating_duration_since(since) >= SETTLE
+    }
+
+    fn close_first(&mut self, buffer: &mut [u8], sink: &mut impl Sink) -> io::Result<()> {
+        let Some(first) = self.files.front_mut() else {
+            return Ok(());
+        };
+        if let Some(bytes) = first.source.tear(buffer, &mut Lines(sink))? {
+            sink.gap(missing(GapReason::Torn, Some(bytes)));
+        }
+        if let Some(position) = first.source.position() {
+            self.position = Some(position);
+        }
+        self.files.pop_front();
+        Ok(())
+    }
+
+    /// Whether all was read of a log that ended at some time before `ended`.
+    #[must_use]
+    pub fn is_drained(&self, ended: Instant, now: Instant) -> bool {
+        let settled = |since: Instant| now.saturating_duration_since(since) >= SETTLE;
+        match (self.files.len(), self.files.front()) {
+            (0, _) => settled(ended),
+            (1, Some(last)) => settled(ended) && last.quiet.is_some_and(settled),
+            _ => false,
+        }
+    }
+
+    /// Closes a log that is drained. `ran` tells whether there must have been one.
+    ///
+    /// # Errors
+    /// The last file cannot be read.
+    pub fn end(&mut self, ran: bool, buffer: &mut [u8], sink: &mut impl Sink) -> io::Result<()> {
+        self.close_first(buffer, sink)?;
+        if ran && self.begun != Begun::Reading {
+            self.miss_end(sink);
+        }
+        Ok(())
+    }
+
+    /// Says that the log may have gone on after what was read of it.
+    pub fn miss_end(&mut self, sink: &mut impl Sink) {
+        let position = self.position.get_or_insert_default();
+        if !position.gap_told {
+            position.gap_told = true;
+            sink.gap(missing(GapReason::Removed, None));
+        }
+    }
+
+    /// Gives up what cannot be read of a log that has ended, and says so.
+    pub fn give_up(&mut self, sink: &mut impl Sink) {
+        sink.gap(missing(GapReason::Unreadable, self.unread()));
+        self.files.clear();
+        self.position.get_or_insert_default().gap_told = true;
+    }
+}
+
+fn first_gap(files: &mut VecDeque<Held>, gap: Option<Gap>) {
+    if let Some(first) = files.front_mut() {
+        first.gap_before = first.gap_before.or(gap);
+    }
+}
