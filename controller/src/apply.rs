@@ -1,7 +1,7 @@
 //! The one file that writes what was decided. Every write names the UID that the decision was made
 //! on; the API server refuses it for any other object.
 
-use boxes_crds::{BOX_FINALIZER, BoxStatus, POD_FINALIZER};
+use boxes_crds::{BOX_FINALIZER, BoxStatus, POD_FINALIZERS};
 use boxes_lifecycle::{BoxView, Refusal, World, Write, pod_name};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Preconditions};
@@ -75,14 +75,14 @@ pub(crate) async fn change_pod(
             uid,
             resource_version,
         } => {
-            let kept = without(finalizers, POD_FINALIZER);
+            let kept = without(finalizers, &POD_FINALIZERS);
             let patch = guarded(
                 uid,
                 resource_version,
                 json!({"metadata": {"finalizers": kept}}),
             );
             let released = merge::<Pod>(&cx.client, pod, &patch).await;
-            released.map_err(Error::call("removing the pod's finalizer"))
+            released.map_err(Error::call("removing the pod's finalizers"))
         }
         Write::DeletePod {
             uid,
@@ -153,7 +153,7 @@ async fn hold_box(cx: &Context, object: &BoxView) -> Result<Outcome, Error> {
 }
 
 async fn release_box(cx: &Context, object: &BoxView) -> Result<Outcome, Error> {
-    let finalizers = without(object.finalizers(), BOX_FINALIZER);
+    let finalizers = without(object.finalizers(), &[BOX_FINALIZER]);
     let outcome = patch_box(cx, object, &finalizers, "removing the Box's finalizer").await?;
     cx.memories.forget(object.uid());
     Ok(outcome)
@@ -283,10 +283,10 @@ fn guarded(uid: &str, resource_version: &str, mut changes: Value) -> Value {
     changes
 }
 
-fn without(finalizers: &[String], ours: &str) -> Vec<String> {
+fn without(finalizers: &[String], ours: &[&str]) -> Vec<String> {
     finalizers
         .iter()
-        .filter(|name| *name != ours)
+        .filter(|name| !ours.contains(&name.as_str()))
         .cloned()
         .collect()
 }

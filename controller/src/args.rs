@@ -45,6 +45,10 @@ pub struct Args {
     #[arg(long)]
     pub supervisor_pull_policy: Option<String>,
 
+    /// Keep the pod of each new box until a collector on its node has saved its output.
+    #[arg(long)]
+    pub output: bool,
+
     /// How the supervisor gets into boxes.
     #[arg(long, value_enum, default_value_t = InjectionChoice::Auto)]
     pub supervisor_injection: InjectionChoice,

@@ -29,6 +29,8 @@ pub(crate) struct Context {
     pub announcer: Announcer,
     /// What new pods get to run under.
     pub supervision: Supervision,
+    /// Whether new pods wait until their output is saved.
+    pub saves_output: bool,
     /// The Boxes to make a pass over.
     pub queue: Queue<ObjectRef<CachedBox>>,
     /// Set when the first list of Boxes is in the cache.

@@ -59,6 +59,7 @@ pub(crate) fn context(answers: Vec<(u16, Value)>) -> (Context, Log) {
     let (boxes, _) = reflector::store::<CachedBox>();
     let (pods, _) = reflector::store::<PodView>();
     let cx = Context {
+        saves_output: false,
         announcer: Announcer::start(client.clone(), "test".to_owned()),
         supervision: Supervision::none(),
         client,

@@ -63,6 +63,7 @@ fn from_caches(cx: &Context, object: &BoxView, memory: &Memory, now: Timestamp) 
         deletion_asked: memory.deletion_asked,
         deadline_refused: memory.deadline_refused,
         supervisor: cx.supervision.any(),
+        saves_output: cx.saves_output,
         crowded: cx.queue.is_crowded(),
         ..World::unseen(object.clone(), now)
     }

@@ -72,6 +72,7 @@ fn context(client: Client, args: &Args) -> (Arc<Context>, Writers) {
     let cx = Context {
         announcer: Announcer::start(client.clone(), args.identity.clone()),
         supervision: Supervision::start(client.clone(), args),
+        saves_output: args.output,
         client,
         pods,
         boxes,

@@ -13,9 +13,9 @@ mod spec;
 mod status;
 
 pub use crd::crd;
-pub use names::{Evidence, HistoryType, Reason, State, StopCause};
+pub use names::{Evidence, HistoryType, OutputState, Reason, State, StopCause};
 pub use spec::{BoxObject, BoxSpec, BoxTemplate, BoxTemplateMeta};
-pub use status::{BoxStatus, HistoryEntry, PodReference, Run, Stop};
+pub use status::{BoxStatus, HistoryEntry, OutputStatus, PodReference, Run, Stop};
 
 /// Domain of every label, annotation and finalizer that is ours.
 pub const DOMAIN: &str = "boxes.run/";
@@ -25,6 +25,16 @@ pub const BOX_FINALIZER: &str = "boxes.run/record";
 
 /// Finalizer on a pod: its ending cannot be deleted away before it is copied into the record.
 pub const POD_FINALIZER: &str = "boxes.run/evidence";
+
+/// Finalizer on a pod: its output cannot be deleted away before it is saved. The collector of its
+/// node lets go of it.
+pub const OUTPUT_FINALIZER: &str = "boxes.run/output";
+
+/// Every finalizer on a pod that is ours.
+pub const POD_FINALIZERS: [&str; 2] = [POD_FINALIZER, OUTPUT_FINALIZER];
+
+/// Annotation on a pod: what the collector saved of its output, an [`OutputStatus`] as JSON.
+pub const OUTPUT_ANNOTATION: &str = "boxes.run/output";
 
 /// Label on a pod: the UID of the Box that it runs.
 pub const BOX_UID_LABEL: &str = "boxes.run/box-uid";
@@ -41,6 +51,9 @@ pub const CONFIRM_STOPPED_ANNOTATION: &str = "boxes.run/confirm-stopped";
 /// Annotation on a Box: the UID of a pod to be deleted with the shortest grace.
 pub const FORCE_STOP_ANNOTATION: &str = "boxes.run/force-stop";
 
+/// Annotation on a Box: the UID of a pod whose output a person gives up.
+pub const ABANDON_OUTPUT_ANNOTATION: &str = "boxes.run/abandon-output";
+
 /// Annotation on a pod: how the supervisor gets into it. Without it the command runs unsupervised.
 pub const SUPERVISOR_ANNOTATION: &str = "boxes.run/supervisor";
 
@@ -53,6 +66,8 @@ pub mod condition {
     pub const ACCEPTED: &str = "Accepted";
     /// The Box has its ending; the reason is `status.reason`.
     pub const ENDED: &str = "Ended";
+    /// The whole output is durable.
+    pub const OUTPUT_SAVED: &str = "OutputSaved";
     /// No pod of this Box is left.
     pub const CLEANED_UP: &str = "CleanedUp";
     /// For kstatus: True while the Box is on its way to what its spec asks.

@@ -131,6 +131,33 @@ words! {
 }
 
 words! {
+    /// `status.output.state`: how far the saving of the command's output is.
+    OutputState {
+        /// The command has not started.
+        Pending,
+        /// It is being saved.
+        Saving,
+        /// All of it is durable.
+        Saved,
+        /// What is durable has gaps, which are told with it.
+        Partial,
+        /// Nobody says what was saved, and nobody will.
+        Unavailable,
+    }
+}
+
+impl OutputState {
+    /// Whether the state never changes again.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        match self {
+            Self::Saved | Self::Partial | Self::Unavailable => true,
+            Self::Pending | Self::Saving => false,
+        }
+    }
+}
+
+words! {
     /// `status.history[].type`.
     HistoryType {
         /// The pod was made.
@@ -145,7 +172,7 @@ words! {
         OOMKilled,
         /// The box ended; also for a Stopped one.
         Exited,
-        /// The whole output is durable.
+        /// The output is durable, as far as it could be read.
         OutputSaved,
         /// No pod of the box is left.
         CleanedUp,

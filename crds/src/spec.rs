@@ -63,6 +63,12 @@ use crate::status::BoxStatus;
         priority = 1
     ),
     printcolumn(
+        name = "Output",
+        type_ = "string",
+        json_path = ".status.output.state",
+        priority = 1
+    ),
+    printcolumn(
         name = "Message",
         type_ = "string",
         json_path = ".status.message",

@@ -39,7 +39,10 @@ pub struct BoxStatus {
     /// Present from the moment that a stop is intended. A stop is irrevocable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
-    /// Accepted, Ended, CleanedUp, Reconciling, Stalled.
+    /// What is saved of the command's output. Absent where output is not saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputStatus>,
+    /// Accepted, Ended, OutputSaved, CleanedUp, Reconciling, Stalled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -92,6 +95,23 @@ pub struct Stop {
     pub requested_at: Time,
     /// What asked: Spec, Delete or StartDeadline.
     pub by: String,
+}
+
+/// What is saved of a command's output, which is read by name through the API group
+/// `output.boxes.run`. The collector says the same, as JSON, in an annotation of the pod.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+pub struct OutputStatus {
+    /// One of Pending, Saving, Saved, Partial, Unavailable; the last three are final.
+    pub state: String,
+    /// How many bytes that the command wrote are saved.
+    #[serde(default)]
+    pub bytes: i64,
+    /// Whether something is missing.
+    #[serde(default)]
+    pub truncated: bool,
+    /// One sentence for a person about what is missing; empty if nothing is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// One event in the life of a box.

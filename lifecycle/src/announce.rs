@@ -1,6 +1,6 @@
 //! What a new status is worth saying aloud: one Kubernetes Event and one log line each.
 
-use boxes_crds::{BoxStatus, HistoryType, condition};
+use boxes_crds::{BoxStatus, HistoryType, OutputState, condition};
 
 use crate::ending::Ending;
 
@@ -24,6 +24,13 @@ pub struct Announcement {
     pub message: String,
 }
 
+/// What stands in the history alone.
+const QUIET: [HistoryType; 3] = [
+    HistoryType::Created,
+    HistoryType::OutputSaved,
+    HistoryType::CleanedUp,
+];
+
 /// What is new in `next`, compared with the recorded status, oldest first. Of the steps towards the
 /// start only the last is told, and what is no news for a person stands in the history alone.
 #[must_use]
@@ -43,9 +50,10 @@ pub fn announcements(recorded: &BoxStatus, next: &BoxStatus) -> Vec<Announcement
     };
     news.iter()
         .copied()
-        .filter(|type_| !matches!(type_, HistoryType::Created | HistoryType::CleanedUp))
+        .filter(|type_| !QUIET.contains(type_))
         .filter(|type_| !overtaken(*type_))
         .map(|type_| of_history(type_, next))
+        .chain(newly_lost(recorded, next))
         .chain(newly_refused(recorded, next))
         .collect()
 }
@@ -88,6 +96,21 @@ fn ended(status: &BoxStatus) -> String {
     let reason = status.reason.as_deref().unwrap_or_default();
     let message = status.message.as_deref().unwrap_or_default();
     format!("{state}/{reason}: {message}")
+}
+
+/// Output is missing, and that is final.
+fn newly_lost(recorded: &BoxStatus, next: &BoxStatus) -> Option<Announcement> {
+    let lost = |status: &BoxStatus| {
+        let output = status.output.clone()?;
+        let state = OutputState::parse(&output.state)?;
+        (state.is_final() && state != OutputState::Saved).then_some(output)
+    };
+    let now = lost(next).filter(|_| lost(recorded).is_none())?;
+    Some(Announcement {
+        severity: Severity::Warning,
+        reason: format!("Output{}", now.state),
+        message: now.message,
+    })
 }
 
 /// `Accepted` turned False, or is False for another reason.

@@ -1,12 +1,15 @@
 //! The conditions of a Box (contract §4), and what kstatus reads in them.
 
-use boxes_crds::{BoxSpec, BoxStatus, GENERATION_ANNOTATION, Reason, State, condition};
+use boxes_crds::{
+    BoxSpec, BoxStatus, GENERATION_ANNOTATION, OutputState, OutputStatus, Reason, State, condition,
+};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::confirm::confirmation;
 use crate::ending::Ending;
 use crate::manifest::{NO_DEADLINE, SPEC_HASH_ANNOTATION, accept, spec_hash};
+use crate::output;
 use crate::pod_view::PodView;
 use crate::record::Record;
 use crate::supervisor::{is_supervised, shares_processes};
@@ -42,7 +45,8 @@ pub(crate) fn set(status: &mut BoxStatus, world: &World, spec: &BoxSpec, record:
     let sayings = [
         accepted(world, spec, record),
         Some(ended(status, ending)),
-        (going || told).then(|| cleaned_up(world, record, ending)),
+        status.output.as_ref().map(output_saved),
+        (going || told).then(|| cleaned_up(status, world, record)),
         Some(reconciling(status, spec, stopping)),
         Some(stalled(
             ending,
@@ -223,17 +227,36 @@ fn ended(status: &BoxStatus, ending: Option<Ending>) -> Saying {
     }
 }
 
+fn output_saved(output: &OutputStatus) -> Saying {
+    let state = OutputState::parse(&output.state);
+    let message = match state {
+        Some(OutputState::Pending) => "the command has not started".to_owned(),
+        Some(OutputState::Saving) => "the output is being saved".to_owned(),
+        Some(OutputState::Saved) => format!("{} bytes are saved, all of it", output.bytes),
+        Some(OutputState::Partial) => {
+            format!("{} bytes are saved: {}", output.bytes, output.message)
+        }
+        Some(OutputState::Unavailable) | None => output.message.clone(),
+    };
+    Saying {
+        type_: condition::OUTPUT_SAVED,
+        holds: state == Some(OutputState::Saved),
+        reason: output.state.clone(),
+        message,
+    }
+}
+
 /// Once it is recorded that no pod is left, none comes back, and nobody looks for it live.
-fn cleaned_up(world: &World, record: &Record, ending: Option<Ending>) -> Saying {
+fn cleaned_up(status: &BoxStatus, world: &World, record: &Record) -> Saying {
     let gone = match &world.pod {
-        Seen::Absent | Seen::Foreign => ending.is_some(),
+        Seen::Absent | Seen::Foreign => Ending::of(status).is_some(),
         Seen::NotSeen => record.cleaned_up(),
         Seen::Ours(_) => false,
     };
     let (holds, reason, message) = if gone {
         (true, "CleanedUp", "no pod of this box is left".to_owned())
     } else {
-        let (reason, message) = waiting(world, world.pod.ours());
+        let (reason, message) = waiting(status, world);
         (false, reason, message)
     };
     Saying {
@@ -246,7 +269,7 @@ fn cleaned_up(world: &World, record: &Record, ending: Option<Ending>) -> Saying 
 
 /// What the clean-up waits for. The text stays the same through an undisturbed clean-up, so that it
 /// costs no write.
-fn waiting(world: &World, pod: Option<&PodView>) -> (&'static str, String) {
+fn waiting(status: &BoxStatus, world: &World) -> (&'static str, String) {
     if let Some(trouble) = world
         .trouble
         .as_ref()
@@ -254,15 +277,18 @@ fn waiting(world: &World, pod: Option<&PodView>) -> (&'static str, String) {
     {
         return ("CleanupStalled", stalled_message(trouble));
     }
-    let Some(pod) = pod else {
+    let Some(pod) = world.pod.ours() else {
         return ("Stopping", "waiting until the pod is gone".to_owned());
     };
     let confirmed = confirmation(world, pod).is_stopped();
     if let Some(why) = unreachable(world, pod).filter(|_| !confirmed) {
         return ("NodeUnreachable", why);
     }
+    if output::is_missed(status, world, pod) {
+        return ("OutputPending", output::pending(world, pod));
+    }
     let foreign: Vec<_> = pod.foreign_finalizers().collect();
-    if confirmed && !pod.holds_evidence() && !foreign.is_empty() {
+    if confirmed && !pod.is_held() && !foreign.is_empty() {
         let names = foreign.join(", ");
         let message = format!(
             "pod {} has stopped; finalizers of others hold it: {names}; whoever set them must \

@@ -89,7 +89,7 @@ pub(crate) fn missing(object: &BoxView, pod: &PodView) -> bool {
 }
 
 /// Whether the node can run nothing any more.
-fn node_gone(now: Timestamp, node: NodeView) -> bool {
+pub(crate) fn node_gone(now: Timestamp, node: NodeView) -> bool {
     match node {
         NodeView::Unknown => false,
         NodeView::Present {

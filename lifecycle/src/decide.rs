@@ -1,10 +1,11 @@
 //! The decision: at most one write, at most one status, and when to look again.
 
-use boxes_crds::{BoxSpec, BoxStatus};
+use boxes_crds::{ABANDON_OUTPUT_ANNOTATION, BoxSpec, BoxStatus};
 use jiff::SignedDuration;
 
 use crate::confirm::{Confirmation, confirmation};
 use crate::ending::refused_until;
+use crate::output;
 use crate::pod_view::PodView;
 use crate::record::Record;
 use crate::status::{Proposal, propose, start_deadline};
@@ -67,6 +68,7 @@ fn wake(world: &World, spec: &BoxSpec, record: &Record) -> Option<SignedDuration
             .filter(|_| !world.object.deleting())
             .map(until),
         pod.and_then(|pod| awaited(world, record, pod)),
+        pod.and_then(|pod| output_awaited(world, record, pod)),
         (world.pod == Seen::Foreign).then_some(TAKEN_PACE),
         refusal_over(world)
             .filter(|_| writes::wants_pod(world, spec, record))
@@ -95,6 +97,18 @@ fn awaited(world: &World, record: &Record, pod: &PodView) -> Option<SignedDurati
         | Confirmation::NeverBound
         | Confirmation::NodeGone => None,
     }
+}
+
+/// While a pod waits for its output, first it is patience that ends, then its node is looked at.
+fn output_awaited(world: &World, record: &Record, pod: &PodView) -> Option<SignedDuration> {
+    if !output::is_awaited(&record.status, world, pod) {
+        return None;
+    }
+    let late = output::is_late_at(&record.status).map(|at| at.duration_since(world.now));
+    Some(
+        late.filter(SignedDuration::is_positive)
+            .unwrap_or(NODE_PACE),
+    )
 }
 
 /// Whether a stop of this pod is awaited that only a kubelet can confirm.
@@ -128,8 +142,10 @@ fn release_unreadable(world: &World) -> Option<Write> {
     let by_person = uid.is_some_and(|uid| world.object.confirms_stopped(uid));
     if let Some(pod) = pod {
         let by_kubelet = world.namespace_terminating && confirmation(world, pod).is_stopped();
-        let release = (by_person || by_kubelet) && pod.holds_evidence();
-        if release {
+        let unwanted = world.object.deleting() || world.namespace_terminating;
+        let abandoned = world.object.annotation(ABANDON_OUTPUT_ANNOTATION) == Some(pod.uid());
+        let saved = !pod.holds_output() || unwanted || abandoned;
+        if (by_person || by_kubelet) && pod.is_held() && saved {
             return Some(Write::ReleasePod {
                 uid: pod.uid().to_owned(),
                 resource_version: pod.resource_version().to_owned(),

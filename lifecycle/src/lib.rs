@@ -13,6 +13,7 @@
 //! | what did the supervisor say, and is it believed | `report.rs` |
 //! | how did the box end | `ending.rs`, `terminated.rs` |
 //! | is the stop confirmed | `confirm.rs` |
+//! | is the output saved, and does the pod wait for it | `output.rs` |
 //! | what must be read before deciding | `questions.rs` |
 //! | what is the one next write | `writes.rs` |
 //! | what is the next status | `status.rs`, `conditions.rs`, `history.rs`, `wording.rs` |
@@ -32,6 +33,7 @@ mod name;
 mod node_view;
 mod object;
 mod orphan;
+mod output;
 mod pod_reading;
 mod pod_view;
 mod questions;

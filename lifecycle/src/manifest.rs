@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use boxes_crds::{
     BOX_NAME_ANNOTATION, BOX_UID_LABEL, BoxSpec, BoxTemplateMeta, CONTAINER, GENERATION_ANNOTATION,
-    POD_FINALIZER,
+    OUTPUT_ANNOTATION, OUTPUT_FINALIZER, POD_FINALIZER,
 };
 use k8s_openapi::DeepMerge;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, Toleration};
@@ -13,6 +13,7 @@ use kube::Resource;
 
 use crate::name::{hex, pod_name};
 use crate::object::BoxView;
+use crate::output::announced;
 use crate::reserved::refuse_reserved;
 use crate::supervisor::{Supervisor, inject, is_supervised};
 use crate::template::{Refused, pod_spec_of};
@@ -42,6 +43,7 @@ pub fn pod_for(
     object: &BoxView,
     spec: &BoxSpec,
     supervisor: Option<&Supervisor>,
+    saves_output: bool,
 ) -> Result<Pod, Refused> {
     let mut pod_spec = merged(spec)?;
     pod_spec.tolerations = Some(with_partition_tolerations(pod_spec.tolerations));
@@ -52,6 +54,9 @@ pub fn pod_for(
     };
     if let Some(supervisor) = supervisor.filter(|_| is_supervised(spec)) {
         inject(&mut pod, supervisor, grace(spec), object.uid());
+    }
+    if saves_output {
+        hold_output(&mut pod.metadata);
     }
     Ok(pod)
 }
@@ -109,6 +114,15 @@ fn metadata(object: &BoxView, spec: &BoxSpec) -> ObjectMeta {
         finalizers: Some(vec![POD_FINALIZER.to_owned()]),
         ..ObjectMeta::default()
     }
+}
+
+/// The pod waits for its output. The annotation tells one whose finalizer was taken off from one that
+/// never had it.
+fn hold_output(metadata: &mut ObjectMeta) {
+    let finalizers = metadata.finalizers.get_or_insert_default();
+    finalizers.push(OUTPUT_FINALIZER.to_owned());
+    let annotations = metadata.annotations.get_or_insert_default();
+    annotations.insert(OUTPUT_ANNOTATION.to_owned(), announced());
 }
 
 fn own_annotations(object: &BoxView, spec: &BoxSpec) -> BTreeMap<String, String> {

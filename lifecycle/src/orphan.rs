@@ -34,7 +34,7 @@ pub fn orphan_write(now: Timestamp, pod: &PodView, owner: Orphan) -> Option<Writ
     // Its node is gone for good, and there is no record that a late report could reach.
     let collected = deleted_by_pod_gc(pod) && pod.deleting();
     if terminal || never_bound || collected {
-        return Some(if pod.holds_evidence() {
+        return Some(if pod.is_held() {
             Write::ReleasePod {
                 uid,
                 resource_version,

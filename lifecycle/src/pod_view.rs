@@ -152,16 +152,22 @@ impl PodView {
         end.checked_sub(jiff::SignedDuration::from_secs(grace)).ok()
     }
 
-    /// Whether our finalizer is on it.
+    /// Whether a finalizer of ours is on it.
     #[must_use]
-    pub fn holds_evidence(&self) -> bool {
-        self.held_by().any(|name| name == boxes_crds::POD_FINALIZER)
+    pub fn is_held(&self) -> bool {
+        self.held_by().any(is_ours)
+    }
+
+    /// Whether the finalizer is on it that waits for its output.
+    #[must_use]
+    pub fn holds_output(&self) -> bool {
+        self.held_by()
+            .any(|name| name == boxes_crds::OUTPUT_FINALIZER)
     }
 
     /// Finalizers of others.
     pub fn foreign_finalizers(&self) -> impl Iterator<Item = &str> {
-        self.held_by()
-            .filter(|name| *name != boxes_crds::POD_FINALIZER)
+        self.held_by().filter(|name| !is_ours(name))
     }
 
     fn held_by(&self) -> impl Iterator<Item = &str> {
@@ -235,6 +241,10 @@ impl PodView {
             .as_deref()
             .unwrap_or_default()
     }
+}
+
+fn is_ours(finalizer: &str) -> bool {
+    boxes_crds::POD_FINALIZERS.contains(&finalizer)
 }
 
 impl kube::Resource for PodView {

@@ -7,6 +7,7 @@ use crate::conditions::POD_NAME_TAKEN;
 use crate::confirm::{confirmation, missing};
 use crate::decide::waits_for_kubelet;
 use crate::ending::refused_until;
+use crate::output;
 use crate::pod_view::PodView;
 use crate::record::Record;
 use crate::status::{intended_stop, stopped_before_its_pod};
@@ -78,15 +79,25 @@ pub fn needs_node(world: &World) -> Option<&str> {
         None => pod.deleting(),
     };
     let node = pod.node.as_deref()?;
-    (awaited && !confirmation(world, pod).is_stopped()).then_some(node)
+    let stop = awaited && !confirmation(world, pod).is_stopped();
+    (stop || misses_output(world, pod)).then_some(node)
+}
+
+/// Whether the collector of the pod's node takes so long that the node is to be looked at.
+fn misses_output(world: &World, pod: &PodView) -> bool {
+    let content = world.readable();
+    content.is_some_and(|(_, record)| output::is_missed(&record.status, world, pod))
 }
 
 /// Whether it matters that the namespace is being deleted: only then may an unreadable Box go
-/// without a person's word.
+/// without a person's word, and a pod without its output having been saved.
 #[must_use]
 pub fn needs_namespace(world: &World) -> bool {
     let going = world.object.deleting() || world.pod.ours().is_some_and(PodView::deleting);
-    world.object.content.is_err() && going
+    let pod = world.pod.ours().filter(|pod| pod.deleting());
+    world.readable().map_or(going, |(_, record)| {
+        pod.is_some_and(|pod| output::is_awaited(&record.status, world, pod))
+    })
 }
 
 /// Whether a container that was recorded as started is missing from the pod's status, so that the

@@ -1,6 +1,6 @@
 //! Reading a recorded status: what this build wrote, or something that it must leave alone.
 
-use boxes_crds::{BoxStatus, Evidence, HistoryType, Reason, State, StopCause};
+use boxes_crds::{BoxStatus, Evidence, HistoryType, OutputState, Reason, State, StopCause};
 use serde::Deserializer;
 
 use crate::ending::Ending;
@@ -110,6 +110,8 @@ fn word<T>(
 fn known_words_below(status: &BoxStatus) -> Result<(), Unreadable> {
     let by = status.stop.as_ref().map(|stop| stop.by.as_str());
     word(by, "stop.by", StopCause::parse)?;
+    let output = status.output.as_ref().map(|output| output.state.as_str());
+    word(output, "output.state", OutputState::parse)?;
     for entry in &status.history {
         word(Some(&entry.type_), "history[].type", HistoryType::parse)?;
     }

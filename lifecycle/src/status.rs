@@ -1,7 +1,8 @@
 //! The next status of a Box: a function of the world.
 
 use boxes_crds::{
-    BoxSpec, BoxStatus, HistoryType, PodReference, Run, State, Stop, StopCause, condition,
+    BoxSpec, BoxStatus, HistoryType, OutputState, OutputStatus, PodReference, Run, State, Stop,
+    StopCause, condition,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -10,6 +11,7 @@ use serde_json::Value;
 use crate::conditions;
 use crate::ending::{Verdict, verdict};
 use crate::history::{data, note};
+use crate::output;
 use crate::pod_view::{PodView, RunState};
 use crate::record::Record;
 use crate::wording::waits_for;
@@ -48,15 +50,18 @@ pub(crate) fn propose(world: &World, spec: &BoxSpec, record: &Record) -> Proposa
             None => go_on(&mut status, world, spec, record),
         }
     }
+    status.output = output::next(&status, world, record);
     conditions::set(&mut status, world, spec, record);
+    note_output(&mut status, world.now);
     note_clean_up(&mut status, world.now);
     weigh(world, record, status)
 }
 
 /// The condition types that are ours.
-const OWN: [&str; 5] = [
+const OWN: [&str; 6] = [
     condition::ACCEPTED,
     condition::ENDED,
+    condition::OUTPUT_SAVED,
     condition::CLEANED_UP,
     condition::RECONCILING,
     condition::STALLED,
@@ -278,6 +283,20 @@ fn message(world: &World, spec: &BoxSpec, record: &Record, state: State) -> Opti
             }
             None => None,
         },
+    }
+}
+
+fn note_output(status: &mut BoxStatus, now: Timestamp) {
+    let saved = |output: &&OutputStatus| {
+        let state = OutputState::parse(&output.state);
+        matches!(state, Some(OutputState::Saved | OutputState::Partial))
+    };
+    if let Some(output) = status.output.as_ref().filter(saved) {
+        let facts = data([
+            ("state", Some(Value::from(output.state.as_str()))),
+            ("bytes", Some(Value::from(output.bytes))),
+        ]);
+        note(status, HistoryType::OutputSaved, now, facts);
     }
 }
 

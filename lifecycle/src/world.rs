@@ -41,6 +41,8 @@ pub struct World {
     pub deadline_refused: bool,
     /// What a new pod's command runs under; nothing where the controller was given none.
     pub supervisor: Option<Arc<Supervisor>>,
+    /// Whether the output of new pods is saved.
+    pub saves_output: bool,
     /// Whether many Boxes change at once, so that the API server has enough to do.
     pub crowded: bool,
 }
@@ -62,6 +64,7 @@ impl World {
             deletion_asked: None,
             deadline_refused: false,
             supervisor: None,
+            saves_output: false,
             crowded: false,
         }
     }

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::confirm::{Confirmation, confirmation};
 use crate::ending::verdict;
 use crate::manifest::pod_for;
+use crate::output;
 use crate::pod_view::PodView;
 use crate::record::Record;
 use crate::world::{Refusal, Seen, World};
@@ -36,7 +37,7 @@ pub enum Write {
         /// Grace in seconds; the pod's own when absent.
         grace: Option<u32>,
     },
-    /// Take our finalizer off the pod.
+    /// Take our finalizers off the pod.
     ReleasePod {
         /// UID of the pod.
         uid: String,
@@ -97,7 +98,13 @@ fn start(world: &World, spec: &BoxSpec, record: &Record) -> Option<Write> {
     if !wants_pod(world, spec, record) || !may_ask(world) || verdict(world).is_some() {
         return None;
     }
-    let pod = pod_for(&world.object, spec, world.supervisor.as_deref()).ok()?;
+    let pod = pod_for(
+        &world.object,
+        spec,
+        world.supervisor.as_deref(),
+        world.saves_output,
+    )
+    .ok()?;
     if !world.object.holds_record() {
         return Some(Write::HoldBox);
     }
@@ -183,10 +190,11 @@ fn follow_deadline(world: &World, spec: &BoxSpec, record: &Record) -> Option<Wri
     })
 }
 
-/// The ending is recorded and the stop confirmed: the evidence may go.
+/// The ending and what is saved of the output are recorded and the stop is confirmed: the evidence
+/// may go.
 fn release_pod(world: &World, _: &BoxSpec, record: &Record) -> Option<Write> {
     let pod = releasable(world, record)?;
-    pod.holds_evidence().then(|| Write::ReleasePod {
+    pod.is_held().then(|| Write::ReleasePod {
         uid: pod.uid().to_owned(),
         resource_version: pod.resource_version().to_owned(),
     })
@@ -210,7 +218,8 @@ fn delete_pod(world: &World, _: &BoxSpec, record: &Record) -> Option<Write> {
 
 fn releasable<'a>(world: &'a World, record: &Record) -> Option<&'a PodView> {
     let pod = world.pod.ours()?;
-    (record.ending.is_some() && confirmation(world, pod).is_stopped()).then_some(pod)
+    let over = record.ending.is_some() && confirmation(world, pod).is_stopped();
+    (over && output::is_settled(&record.status, world, pod)).then_some(pod)
 }
 
 fn delete_expired(world: &World, spec: &BoxSpec, record: &Record) -> Option<Write> {

@@ -1,6 +1,6 @@
 //! The API server and its rules for pods, the scheduler, and the collector of lost pods.
 
-use boxes_crds::POD_FINALIZER;
+use boxes_crds::POD_FINALIZERS;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -159,7 +159,7 @@ impl Cluster {
     pub(crate) fn release_pod(&mut self, uid: &str, version: &str) -> Done {
         let pod = self.the_pod(uid, Some(version))?;
         let finalizers = pod.metadata.finalizers.get_or_insert_default();
-        finalizers.retain(|name| name != POD_FINALIZER);
+        finalizers.retain(|name| !POD_FINALIZERS.contains(&name.as_str()));
         self.touch_pod();
         self.collect();
         Ok(())

@@ -1,11 +1,22 @@
 //! What must hold of every decision and every write, whatever happens around them.
 
-use boxes_crds::{BoxStatus, CONFIRM_STOPPED_ANNOTATION, FORCE_STOP_ANNOTATION, State};
+use boxes_crds::{
+    ABANDON_OUTPUT_ANNOTATION, BoxStatus, CONFIRM_STOPPED_ANNOTATION, FORCE_STOP_ANNOTATION,
+    OutputState, OutputStatus, State,
+};
 use boxes_lifecycle::{BoxView, Decision, PodView, Record, World, Write, decide};
 
 use super::api::Cluster;
+use super::collector::Collector;
 use super::command::Wait;
 use super::kubelet::{Kubelet, Runtime};
+
+/// What really happened on the node.
+#[derive(Clone, Copy)]
+pub(crate) struct Truth<'a> {
+    pub kubelet: &'a Kubelet,
+    pub collector: &'a Collector,
+}
 
 /// A proposed status, once written, is all there is to say at that moment.
 pub(crate) fn decision(world: &World, decision: &Decision) {
@@ -32,7 +43,7 @@ pub(crate) fn decision(world: &World, decision: &Decision) {
 /// what really runs.
 pub(crate) fn write(
     cluster: &Cluster,
-    kubelet: &Kubelet,
+    truth: Truth<'_>,
     world: &World,
     write: &Write,
     deadline_refused: bool,
@@ -77,7 +88,8 @@ pub(crate) fn write(
                 record.ending.is_some(),
                 "evidence goes after it is recorded"
             );
-            assert_stopped(cluster, kubelet, &view, uid);
+            assert_stopped(cluster, truth.kubelet, &view, uid);
+            assert_output_let_go(cluster, truth.collector, &view, record);
         }
         Write::ReleaseBox => {
             assert!(our_pod(cluster, &view).is_none(), "a Box outlives its pod");
@@ -104,13 +116,61 @@ fn assert_stopped(cluster: &Cluster, kubelet: &Kubelet, view: &BoxView, uid: &st
     assert!(given_up || !runs, "pod {uid} still runs");
 }
 
+/// A pod goes when what its collector said is recorded, or when nobody wants or can know it.
+fn assert_output_let_go(cluster: &Cluster, collector: &Collector, view: &BoxView, record: &Record) {
+    if view.deleting() || cluster.namespace_terminating {
+        return;
+    }
+    let Some(pod) = our_pod(cluster, view) else {
+        return;
+    };
+    match &record.status.output {
+        None => assert!(!pod.holds_output(), "its output was never looked at"),
+        Some(output) => {
+            assert!(is_final(output), "its output is not saved: {output:?}");
+            if collector.said.is_none() && output.state == "Unavailable" {
+                let abandoned = view.annotation(ABANDON_OUTPUT_ANNOTATION) == Some(pod.uid());
+                let confirmed = view.confirms_stopped(pod.uid());
+                let lost = cluster
+                    .node
+                    .is_none_or(|node| node.out_of_service && !node.ready);
+                let stripped = !pod.holds_output();
+                assert!(
+                    abandoned || confirmed || lost || stripped || collector.node_was_lost,
+                    "output is given up on a guess"
+                );
+            }
+        }
+    }
+}
+
+fn is_final(output: &OutputStatus) -> bool {
+    OutputState::parse(&output.state).is_some_and(OutputState::is_final)
+}
+
+/// What is recorded of the output is what the collector said, and it never changes.
+fn assert_output(collector: &Collector, old: &BoxStatus, next: &BoxStatus) {
+    if let Some(had) = old.output.as_ref().filter(|had| is_final(had)) {
+        assert_eq!(next.output.as_ref(), Some(had), "it never changes");
+    }
+    let Some(output) = &next.output else { return };
+    let never_bound = next.run.as_ref().is_none_or(|run| run.node.is_none());
+    if matches!(output.state.as_str(), "Saved" | "Partial") {
+        let said = collector.said.as_ref() == Some(output);
+        assert!(said || (never_bound && output.bytes == 0), "{next:#?}");
+    }
+    let noted = next.history.iter().any(|it| it.type_ == "OutputSaved");
+    let saved = matches!(output.state.as_str(), "Saved" | "Partial");
+    assert_eq!(noted, saved, "{next:#?}");
+}
+
 fn our_pod(cluster: &Cluster, view: &BoxView) -> Option<PodView> {
     let pod = PodView::from(cluster.pod.clone()?);
     (pod.owner_uid() == Some(view.uid())).then_some(pod)
 }
 
 /// Whether a status may follow the one that is stored.
-pub(crate) fn status(cluster: &Cluster, kubelet: &Kubelet, world: &World, next: &BoxStatus) {
+pub(crate) fn status(cluster: &Cluster, truth: Truth<'_>, world: &World, next: &BoxStatus) {
     let Some(stored) = &cluster.object else {
         return;
     };
@@ -130,6 +190,7 @@ pub(crate) fn status(cluster: &Cluster, kubelet: &Kubelet, world: &World, next: 
     if old.reason.is_some() {
         assert_eq!(ending_of(&old), ending_of(next), "an ending never changes");
     }
+    assert_output(truth.collector, &old, next);
     if let (Some(had), Some(has)) = (&old.run, &next.run) {
         assert_eq!(had.pod, has.pod, "a Box has one run");
     }
@@ -144,7 +205,7 @@ pub(crate) fn status(cluster: &Cluster, kubelet: &Kubelet, world: &World, next: 
     );
     assert_transitions(&old, next);
     if next.evidence.as_deref() == Some("Observed") {
-        assert_observed(kubelet, next);
+        assert_observed(truth.kubelet, next);
     }
 }
 

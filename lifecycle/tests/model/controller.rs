@@ -11,8 +11,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::api::{Answer, Cluster, Done};
 use super::boxes::StoredBox;
-use super::checks;
-use super::kubelet::Kubelet;
+use super::checks::{self, Truth};
 
 /// How long a forbidden creation waits.
 const SLOW: SignedDuration = SignedDuration::from_secs(5);
@@ -43,6 +42,8 @@ pub(crate) struct Controller {
     pub writes: Vec<String>,
     /// What new pods get.
     pub supervisor: Option<Arc<Supervisor>>,
+    /// Whether new pods wait for their output.
+    pub saves_output: bool,
 }
 
 /// What became of a pass.
@@ -59,6 +60,7 @@ impl Controller {
         *self = Self {
             writes,
             supervisor: self.supervisor.take(),
+            saves_output: self.saves_output,
             due: true,
             ..Self::default()
         };
@@ -86,7 +88,7 @@ impl Controller {
     pub(crate) fn pass(
         &mut self,
         cluster: &mut Cluster,
-        kubelet: &Kubelet,
+        nodes: Truth<'_>,
         crashes: &mut dyn FnMut() -> bool,
         repeats: bool,
     ) -> Pass {
@@ -100,13 +102,7 @@ impl Controller {
         let decision = decide(&world);
         checks::decision(&world, &decision);
         if let Some(write) = &decision.write {
-            checks::write(
-                cluster,
-                kubelet,
-                &world,
-                write,
-                self.memory.deadline_refused,
-            );
+            checks::write(cluster, nodes, &world, write, self.memory.deadline_refused);
             let answer = perform(cluster, &world, write);
             if repeats {
                 let _ = perform(cluster, &world, write);
@@ -125,14 +121,14 @@ impl Controller {
             let outdated = self.is_outdated(cluster);
             self.wake_at(cluster.now + if outdated { wait.max(OUTDATED) } else { wait });
         }
-        self.record(cluster, kubelet, &world, &decision, crashes);
+        self.record(cluster, nodes, &world, &decision, crashes);
         Pass::Done
     }
 
     fn record(
         &mut self,
         cluster: &mut Cluster,
-        kubelet: &Kubelet,
+        nodes: Truth<'_>,
         world: &World,
         decision: &Decision,
         crashes: &mut dyn FnMut() -> bool,
@@ -140,7 +136,7 @@ impl Controller {
         let Some(status) = &decision.status else {
             return;
         };
-        checks::status(cluster, kubelet, world, status);
+        checks::status(cluster, nodes, world, status);
         match cluster.write_status(world.object.resource_version(), status) {
             Ok(()) => {
                 let state = status.state.as_deref().unwrap_or_default();
@@ -184,6 +180,7 @@ impl Controller {
             deletion_asked: memory.deletion_asked,
             deadline_refused: memory.deadline_refused,
             supervisor: self.supervisor.clone(),
+            saves_output: self.saves_output,
             // Now and then.
             crowded: cluster.now.as_second() % 3 == 0,
         };

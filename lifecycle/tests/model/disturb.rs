@@ -1,6 +1,9 @@
 //! What people, nodes and other controllers do to a box.
 
-use boxes_crds::{CONFIRM_STOPPED_ANNOTATION, FORCE_STOP_ANNOTATION, POD_FINALIZER};
+use boxes_crds::{
+    ABANDON_OUTPUT_ANNOTATION, CONFIRM_STOPPED_ANNOTATION, FORCE_STOP_ANNOTATION, OUTPUT_FINALIZER,
+    POD_FINALIZER,
+};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::api::{Answer, Cluster};
@@ -38,12 +41,17 @@ pub(crate) enum Disturbance {
     LoseContainer,
     KubeletForgets,
     RestartController,
+    CollectorStops,
+    CollectorReturns,
+    /// Someone strips the finalizer that waits for the output.
+    StripOutput,
+    AbandonOutput,
 }
 
 const FOREIGN: &str = "example.com/keep";
 
 impl Disturbance {
-    /// Does it. The controller's own restart is left to the caller.
+    /// Does it. What is of the controller and the collector is left to the caller.
     pub(crate) fn happen(self, cluster: &mut Cluster, kubelet: &mut Kubelet) {
         let uid = cluster.pod_uid();
         match self {
@@ -83,7 +91,11 @@ impl Disturbance {
             }
             Self::LoseContainer => kubelet.lose_container(),
             Self::KubeletForgets => forget(cluster, kubelet),
-            Self::RestartController => {}
+            Self::StripOutput => {
+                finalizers(cluster, |all| all.retain(|name| name != OUTPUT_FINALIZER));
+            }
+            Self::AbandonOutput => annotate(cluster, ABANDON_OUTPUT_ANNOTATION, uid),
+            Self::RestartController | Self::CollectorStops | Self::CollectorReturns => {}
         }
     }
 }

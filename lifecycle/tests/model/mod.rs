@@ -9,6 +9,7 @@
 mod api;
 mod boxes;
 mod checks;
+mod collector;
 mod command;
 mod controller;
 mod disturb;

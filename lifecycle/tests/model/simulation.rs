@@ -12,6 +12,8 @@ use serde_json::json;
 
 use super::api::Cluster;
 use super::boxes::StoredBox;
+use super::checks::Truth;
+use super::collector::Collector;
 use super::command::Command;
 use super::controller::{Controller, Pass};
 use super::disturb::{Disturbance, empty_namespace};
@@ -56,6 +58,8 @@ pub(crate) struct Plan {
     pub name_taken: bool,
     /// Its command runs under a supervisor.
     pub supervised: bool,
+    /// Its output is saved, by a collector that takes so many moments.
+    pub saves_output: Option<usize>,
     /// Seconds that the node's clock is ahead of the API server's.
     pub clock_ahead: i64,
 }
@@ -75,6 +79,7 @@ impl Plan {
             repeats: false,
             name_taken: false,
             supervised: false,
+            saves_output: None,
             clock_ahead: 0,
         }
     }
@@ -110,6 +115,7 @@ struct Life {
     plan: Plan,
     cluster: Cluster,
     kubelet: Kubelet,
+    collector: Collector,
     controller: Controller,
     last: BoxStatus,
 }
@@ -126,6 +132,7 @@ pub(crate) fn run(plan: Plan) -> Report {
     cluster.pod = plan.name_taken.then(foreign_pod);
     let mut life = Life {
         kubelet: Kubelet::new(plan.command),
+        collector: Collector::that_takes(plan.saves_output.unwrap_or_default()),
         plan,
         cluster,
         controller: Controller::default(),
@@ -133,6 +140,7 @@ pub(crate) fn run(plan: Plan) -> Report {
     };
     life.kubelet.ahead = SignedDuration::from_secs(life.plan.clock_ahead);
     life.controller.supervisor = life.plan.supervised.then(supervisor);
+    life.controller.saves_output = life.plan.saves_output.is_some();
     life.controller.restart(&life.cluster);
     for moment in 0..DISTURBED {
         life.disturb(moment);
@@ -189,6 +197,11 @@ impl Life {
             .filter(|(at, _)| *at == moment);
         for (_, disturbance) in due {
             disturbance.happen(&mut self.cluster, &mut self.kubelet);
+            match disturbance {
+                Disturbance::CollectorStops => self.collector.silent = true,
+                Disturbance::CollectorReturns => self.collector.silent = false,
+                _ => {}
+            }
             if *disturbance == Disturbance::RestartController {
                 self.controller.restart(&self.cluster);
             }
@@ -201,6 +214,8 @@ impl Life {
         if !self.foreign() {
             self.cluster.schedule();
             self.kubelet.step(&mut self.cluster);
+            let partitioned = self.kubelet.silent;
+            self.collector.step(&mut self.cluster, partitioned);
             self.cluster.collect_lost();
         }
         let (boxes, pods) = self.plan.lag;
@@ -232,9 +247,12 @@ impl Life {
                 Crash::Always => true,
             }
         };
-        let (cluster, kubelet) = (&mut self.cluster, &self.kubelet);
+        let truth = Truth {
+            kubelet: &self.kubelet,
+            collector: &self.collector,
+        };
         self.controller
-            .pass(cluster, kubelet, &mut crashes, self.plan.repeats)
+            .pass(&mut self.cluster, truth, &mut crashes, self.plan.repeats)
     }
 
     /// Nothing can happen any more.
@@ -257,6 +275,7 @@ impl Life {
         if self.foreign() {
             self.cluster.pod = None;
         }
+        self.collector.silent = false;
         let helped = [
             Disturbance::KubeletReturns,
             Disturbance::DropForeignFinalizer,

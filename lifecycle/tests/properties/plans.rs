@@ -108,6 +108,10 @@ fn disturbance() -> impl Strategy<Value = Disturbance> {
         D::LoseContainer,
         D::KubeletForgets,
         D::RestartController,
+        D::CollectorStops,
+        D::CollectorReturns,
+        D::StripOutput,
+        D::AbandonOutput,
     ];
     prop_oneof![
         12 => prop::sample::select(fixed),
@@ -126,8 +130,9 @@ prop_compose! {
         lag in (0_usize..6, 0_usize..6),
         name_taken in prop::bool::weighted(0.05),
         supervised in any::<bool>(),
+        saves_output in prop::option::of(0_usize..60),
     ) -> Plan {
         let life = Plan::of(command);
-        Plan { spec, schedules_after, disturbances, lag, name_taken, supervised, ..life }
+        Plan { spec, schedules_after, disturbances, lag, name_taken, supervised, saves_output, ..life }
     }
 }

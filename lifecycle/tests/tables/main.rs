@@ -15,6 +15,7 @@ mod manifest;
 mod nodes;
 mod observed;
 mod orphans;
+mod output;
 mod reading;
 mod records;
 mod reported;

@@ -8,7 +8,7 @@ use crate::fixtures::a_box;
 
 fn pod(spec: Value) -> Pod {
     let object = a_box().view();
-    pod_for(&object, &serde_json::from_value(spec).unwrap(), None).unwrap()
+    pod_for(&object, &serde_json::from_value(spec).unwrap(), None, false).unwrap()
 }
 
 #[test]
@@ -79,7 +79,9 @@ fn a_long_name_is_whole_in_an_annotation() {
     let mut object = a_box();
     object.metadata.name = Some("n".repeat(200));
     let spec = serde_json::from_value(json!({"image": "x"})).unwrap();
-    let metadata = pod_for(&object.view(), &spec, None).unwrap().metadata;
+    let metadata = pod_for(&object.view(), &spec, None, false)
+        .unwrap()
+        .metadata;
     assert_eq!(metadata.name.unwrap().len(), 63);
     assert_eq!(
         metadata.annotations.unwrap()["boxes.run/box"],

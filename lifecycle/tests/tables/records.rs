@@ -13,6 +13,8 @@ use crate::fixtures::{ABox, Decides, a_running_box, an_ended_box, an_ended_pod, 
 #[case::deeply_nested_field(json!({"run": {"number": 1, "pod": {"name": "a", "uid": "b", "kind": "VM"}}}))]
 #[case::field_of_a_stop(json!({"stop": {"requestedAt": "2023-11-14T22:13:20Z", "by": "Spec", "why": "x"}}))]
 #[case::word_of_a_stop(json!({"stop": {"requestedAt": "2023-11-14T22:13:20Z", "by": "Budget"}}))]
+#[case::word_of_an_output(json!({"output": {"state": "Moved", "bytes": 0, "truncated": false}}))]
+#[case::field_of_an_output(json!({"output": {"state": "Saved", "bytes": 0, "truncated": false, "where": "x"}}))]
 #[case::another_run(json!({"run": {"number": 2, "pod": {"name": "a", "uid": "b"}}}))]
 #[case::history(json!({"history": [{"type": "Resumed", "time": "2023-11-14T22:13:20Z"}]}))]
 #[case::field_of_history(json!({"history": [{"type": "Started", "time": "2023-11-14T22:13:20Z", "by": "x"}]}))]

@@ -17,7 +17,7 @@ fn supervisor(injection: Injection) -> Supervisor {
 
 fn pod(injection: Injection, spec: Value) -> Pod {
     let spec = serde_json::from_value(spec).unwrap();
-    pod_for(&a_box().view(), &spec, Some(&supervisor(injection))).unwrap()
+    pod_for(&a_box().view(), &spec, Some(&supervisor(injection)), false).unwrap()
 }
 
 fn by_image(spec: Value) -> Pod {
@@ -127,7 +127,7 @@ fn the_way_in(
 #[case::with_an_empty_command(json!({"image": "x", "command": []}))]
 fn what_has_no_command_is_left_as_it_is(#[case] spec: Value) {
     let parsed = serde_json::from_value(spec.clone()).unwrap();
-    let bare = pod_for(&a_box().view(), &parsed, None).unwrap();
+    let bare = pod_for(&a_box().view(), &parsed, None, false).unwrap();
     assert_eq!(by_image(spec.clone()), bare);
     assert_eq!(by_init(spec), bare);
 }
@@ -196,7 +196,7 @@ fn the_key_is_the_last_variable_and_only_the_boxs() {
 fn the_specs_hash_is_the_same() {
     let spec = || json!({"image": "x", "command": ["a"]});
     let parsed = serde_json::from_value(spec()).unwrap();
-    let bare = pod_for(&a_box().view(), &parsed, None).unwrap();
+    let bare = pod_for(&a_box().view(), &parsed, None, false).unwrap();
     let hash = |pod: Pod| pod.metadata.annotations.unwrap()["boxes.run/spec-hash"].clone();
     assert_eq!(hash(by_image(spec())), hash(bare.clone()));
     assert_eq!(hash(by_init(spec())), hash(bare));

@@ -16,10 +16,3 @@ mod sweep;
 
 #[cfg(test)]
 mod api_tests;
-
-pub use release::Said;
-
-/// Holds a pod until its output is saved.
-pub const OUTPUT_FINALIZER: &str = "boxes.run/output";
-/// What was saved of a pod's output: [`Said`] as JSON.
-pub const OUTPUT_ANNOTATION: &str = "boxes.run/output";

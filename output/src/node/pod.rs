@@ -1,10 +1,9 @@
 //! What a pod says about its output. Pure.
 
-use boxes_crds::{BOX_NAME_ANNOTATION, BOX_UID_LABEL, CONTAINER};
+use boxes_crds::{BOX_NAME_ANNOTATION, BOX_UID_LABEL, CONTAINER, OUTPUT_FINALIZER};
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
 use kube::ResourceExt;
 
-use super::OUTPUT_FINALIZER;
 use crate::archive::{RunKey, Uid};
 use crate::collector::{Assignment, Ended};
 

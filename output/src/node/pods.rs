@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use boxes_crds::OutputStatus;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use tokio::time::sleep;
 
 use super::owner::{Owner, owner};
 use super::pod;
-use super::release::{Said, release};
+use super::release::{release, said};
 use crate::archive::RunKey;
 use crate::collector::{Assignment, Collector, Ended, Outcome};
 
@@ -124,7 +125,7 @@ impl Pods {
         );
         self.collector.forget(&manifest.run);
         if !known.vanished {
-            let said = Said::from(manifest);
+            let said = said(manifest);
             tokio::spawn(release_at_last(self.client.clone(), known.pod, Some(said)));
         }
     }
@@ -163,7 +164,7 @@ impl Pods {
 }
 
 /// Until the API server takes it. A restart in between repeats it: the manifest is there.
-async fn release_at_last(client: Client, pod: Arc<Pod>, said: Option<Said>) {
+async fn release_at_last(client: Client, pod: Arc<Pod>, said: Option<OutputStatus>) {
     while let Err(error) = release(&client, &pod, said.as_ref()).await {
         tracing::warn!(error = %error, "a pod could not be let go; trying again");
         sleep(AGAIN).await;

@@ -1,35 +1,21 @@
 //! Lets go of a pod, in one patch that says what was saved.
 
+use boxes_crds::{OUTPUT_ANNOTATION, OUTPUT_FINALIZER, OutputStatus};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{OUTPUT_ANNOTATION, OUTPUT_FINALIZER, pod};
-use crate::archive::{Manifest, Saved};
+use super::pod;
+use crate::archive::Manifest;
 
 /// What the annotation says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
-    /// Whether all was saved.
-    pub state: Saved,
-    /// Bytes that the command wrote and that are saved.
-    pub bytes: u64,
-    /// Whether something is missing.
-    pub truncated: bool,
-    /// What is missing, for people; empty if nothing is.
-    pub message: String,
-}
-
-impl From<&Manifest> for Said {
-    fn from(manifest: &Manifest) -> Self {
-        Self {
-            state: manifest.state,
-            bytes: manifest.bytes,
-            truncated: manifest.gap_count > 0,
-            message: message(manifest),
-        }
+pub(crate) fn said(manifest: &Manifest) -> OutputStatus {
+    OutputStatus {
+        state: manifest.state.as_str().to_owned(),
+        bytes: i64::try_from(manifest.bytes).unwrap_or(i64::MAX),
+        truncated: manifest.gap_count > 0,
+        message: message(manifest),
     }
 }
 
@@ -58,7 +44,7 @@ fn message(manifest: &Manifest) -> String {
 pub(crate) async fn release(
     client: &Client,
     held: &Pod,
-    said: Option<&Said>,
+    said: Option<&OutputStatus>,
 ) -> Result<(), kube::Error> {
     let pods = Api::<Pod>::namespaced(client.clone(), &held.namespace().unwrap_or_default());
     // Live: somebody else's finalizers are to stay as they are now.
@@ -79,7 +65,7 @@ pub(crate) async fn release(
 }
 
 /// Guarded by UID and version: it is of this pod as it was read, or it is refused.
-fn patch(pod: &Pod, said: Option<&Said>) -> Value {
+fn patch(pod: &Pod, said: Option<&OutputStatus>) -> Value {
     let kept: Vec<_> = pod
         .finalizers()
         .iter()
@@ -99,7 +85,7 @@ fn patch(pod: &Pod, said: Option<&Said>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::{Gap, GapReason, RunKey, StreamTotals, Uid};
+    use crate::archive::{Gap, GapReason, RunKey, Saved, StreamTotals, Uid};
 
     fn manifest(gaps: Vec<Gap>) -> Manifest {
         Manifest {
@@ -129,13 +115,13 @@ mod tests {
             bytes: Some(12),
             reason: GapReason::Torn,
         };
-        let said = Said::from(&manifest(vec![gap, gap]));
+        let told = said(&manifest(vec![gap, gap]));
         assert_eq!(
-            serde_json::to_value(said).unwrap(),
+            serde_json::to_value(told).unwrap(),
             json!({"state": "Partial", "bytes": 7, "truncated": true,
                 "message": "after 2026-11-30T19:00:00Z: a line of the log was cut off (12 bytes of log), and 1 more"}),
         );
-        assert_eq!(Said::from(&manifest(vec![])).message, "");
+        assert_eq!(said(&manifest(vec![])).message, "");
     }
 
     #[test]
@@ -145,7 +131,7 @@ mod tests {
             "finalizers": ["boxes.run/evidence", "boxes.run/output", "example.org/other"],
         }}))
         .unwrap();
-        let patch = patch(&pod, Some(&Said::from(&manifest(vec![]))));
+        let patch = patch(&pod, Some(&said(&manifest(vec![]))));
         assert_eq!(
             patch["metadata"]["finalizers"],
             json!(["boxes.run/evidence", "example.org/other"])
@@ -160,9 +146,6 @@ mod tests {
         let text = patch["metadata"]["annotations"]["boxes.run/output"]
             .as_str()
             .unwrap();
-        assert_eq!(
-            text,
-            r#"{"state":"Saved","bytes":7,"truncated":false,"message":""}"#
-        );
+        assert_eq!(text, r#"{"state":"Saved","bytes":7,"truncated":false}"#);
     }
 }
