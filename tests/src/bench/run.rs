@@ -16,7 +16,7 @@ use super::report::Report;
 use super::scenarios::{self, Scenario};
 use super::{cleanup, installed, kubeconfig, kwok};
 use crate::cluster::{Cluster, Progress};
-use crate::harness::supervisor_arguments;
+use crate::harness::chart_arguments;
 
 /// What to run, and on what.
 #[derive(Debug, Clone)]
@@ -165,7 +165,7 @@ impl Bench {
         self.stop_controller().await?;
         let config = self.kubeconfig.as_ref().context("no kubeconfig")?;
         let log = self.folder.join("controller.log");
-        let supervisor = supervisor_arguments(&self.client).await?;
+        let supervisor = chart_arguments(&self.client).await?;
         let started = Controller::start(&self.program, config, &supervisor, &log)?;
         Ok(self.controller.insert(started))
     }

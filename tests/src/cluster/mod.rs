@@ -212,7 +212,8 @@ impl Cluster {
 }
 
 /// Bytes as lower-case hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");

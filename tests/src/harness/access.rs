@@ -33,18 +33,28 @@ pub(super) fn kubeconfig_path() -> Result<PathBuf> {
 /// A client for the runtime that asks. A client must not be used on another runtime than its own,
 /// and every test has one: only the configuration is shared.
 pub(super) async fn client() -> Result<Client> {
-    let path = kubeconfig_path()?;
-    let kubeconfig = Kubeconfig::read_from(&path)
-        .with_context(|| format!("cannot read KUBECONFIG={}. {ADVICE}", path.display()))?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .with_context(|| format!("KUBECONFIG={} is no use", path.display()))?;
-    let client = Client::try_from(config).context("cannot make a client")?;
+    let client = Client::try_from(Box::pin(config()).await?).context("cannot make a client")?;
     let trouble = CHECKED.get_or_init(|| trouble(client.clone())).await;
     match trouble {
         None => Ok(client),
         Some(trouble) => bail!("{trouble}"),
     }
+}
+
+/// A client of a user with no rights but those bound to that name.
+pub(super) async fn client_as(user: &str) -> Result<Client> {
+    let mut config = Box::pin(config()).await?;
+    config.auth_info.impersonate = Some(user.to_owned());
+    Client::try_from(config).context("cannot make a client")
+}
+
+async fn config() -> Result<Config> {
+    let path = kubeconfig_path()?;
+    let kubeconfig = Kubeconfig::read_from(&path)
+        .with_context(|| format!("cannot read KUBECONFIG={}. {ADVICE}", path.display()))?;
+    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .with_context(|| format!("KUBECONFIG={} is no use", path.display()))
 }
 
 /// What keeps tests from running on this cluster, if anything.

@@ -29,17 +29,19 @@ pub struct Controller {
     client: Client,
 }
 
-/// What the chart tells the controller about the supervisor, for one that runs in its place.
+/// What the chart tells the controller about new pods, for one that runs in its place.
 ///
 /// # Errors
 /// When the Deployment cannot be read.
-pub async fn supervisor_arguments(client: &Client) -> Result<Vec<String>> {
+pub async fn chart_arguments(client: &Client) -> Result<Vec<String>> {
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
     let deployment = deployments.get(DEPLOYMENT).await;
     let deployment = deployment.context("no controller is installed")?;
     let pod = deployment.spec.template.spec.unwrap_or_default();
     let all = pod.containers.into_iter().filter_map(|it| it.args);
-    let ours = all.flatten().filter(|it| it.starts_with("--supervisor-"));
+    let ours = all
+        .flatten()
+        .filter(|it| it.starts_with("--supervisor-") || it == "--output");
     Ok(ours.collect())
 }
 

@@ -22,7 +22,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
 use super::access::kubeconfig_path;
-use super::controller::{DEPLOYMENT, NAMESPACE, supervisor_arguments};
+use super::controller::{DEPLOYMENT, NAMESPACE, chart_arguments};
 use super::proxy::Proxy;
 use super::watch::PATIENCE;
 use super::world::World;
@@ -39,7 +39,7 @@ pub struct HostController {
     program: PathBuf,
     kubeconfig: PathBuf,
     identity: String,
-    supervisor: Vec<String>,
+    arguments: Vec<String>,
     process: Option<Child>,
     log: Arc<Mutex<Vec<String>>>,
     news: watch::Sender<usize>,
@@ -61,7 +61,7 @@ impl World {
             program,
             kubeconfig,
             identity: self.namespace().to_owned(),
-            supervisor: supervisor_arguments(&self.client()).await?,
+            arguments: chart_arguments(&self.client()).await?,
             process: None,
             log: Arc::default(),
             news: watch::channel(0).0,
@@ -93,7 +93,7 @@ impl HostController {
         ];
         let mut process = Command::new(&self.program)
             .args(arguments)
-            .args(&self.supervisor)
+            .args(&self.arguments)
             .env("KUBECONFIG", &self.kubeconfig)
             .env_remove("HTTP_PROXY")
             .env_remove("http_proxy")

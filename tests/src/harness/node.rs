@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use boxes_crds::{OUTPUT_ANNOTATION, OUTPUT_FINALIZER};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -190,7 +191,8 @@ impl PlayedNode {
         self.reports(&pod.name_any(), status).await
     }
 
-    /// Says that the command of a pod returned with this code, now.
+    /// Says that the command of a pod returned with this code, now. The node's collector, which is
+    /// played too, saves that it wrote nothing.
     ///
     /// # Errors
     /// When the API server refuses it.
@@ -204,7 +206,25 @@ impl PlayedNode {
             },
         });
         let status = json!({"phase": "Failed", "containerStatuses": [container(&state)]});
-        self.reports(&pod.name_any(), status).await
+        self.reports(&pod.name_any(), status).await?;
+        self.saves_output(pod).await
+    }
+
+    /// Plays the collector: nothing was written, and that is saved.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn saves_output(&self, pod: &Pod) -> Result<Pod> {
+        let pod = self.pods.get(&pod.name_any()).await?;
+        let mut kept = pod.finalizers().to_vec();
+        kept.retain(|held| held != OUTPUT_FINALIZER);
+        let patch = Patch::Merge(json!({"metadata": {
+            "uid": pod.metadata.uid, "finalizers": kept,
+            "annotations": {OUTPUT_ANNOTATION: r#"{"state":"Saved","bytes":0,"truncated":false}"#},
+        }}));
+        let params = PatchParams::default();
+        let saved = self.pods.patch(&pod.name_any(), &params, &patch).await;
+        saved.context("the played collector cannot let go of the pod")
     }
 
     async fn reports(&self, name: &str, status: Value) -> Result<Pod> {

@@ -44,7 +44,7 @@ pub struct World {
 /// # Panics
 /// When the test fails; the message tells what happened in its namespace.
 pub async fn e2e(test: impl AsyncFnOnce(&World) -> Result<()>) {
-    run(test, false).await;
+    Box::pin(run(test, false)).await;
 }
 
 /// Runs a test that looks at the controller itself: nobody disturbs it meanwhile.
@@ -53,7 +53,7 @@ pub async fn e2e(test: impl AsyncFnOnce(&World) -> Result<()>) {
 /// When the test fails; the message tells what happened in its namespace.
 pub async fn e2e_steady(test: impl AsyncFnOnce(&World) -> Result<()>) {
     let _guard = CONTROLLER.read().await;
-    run(test, false).await;
+    Box::pin(run(test, false)).await;
 }
 
 /// Runs a test that disturbs the controller. Afterwards it runs again, however the test ended.
@@ -62,7 +62,7 @@ pub async fn e2e_steady(test: impl AsyncFnOnce(&World) -> Result<()>) {
 /// When the test fails; the message tells what happened in its namespace.
 pub async fn e2e_alone(test: impl AsyncFnOnce(&World) -> Result<()>) {
     let _guard = CONTROLLER.write().await;
-    run(test, true).await;
+    Box::pin(run(test, true)).await;
 }
 
 async fn run(test: impl AsyncFnOnce(&World) -> Result<()>, disturbs: bool) {
@@ -198,6 +198,14 @@ impl World {
     #[must_use]
     pub fn client(&self) -> Client {
         self.client.clone()
+    }
+
+    /// A client of a user who may do nothing but what is bound to that name.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub async fn client_as(&self, user: &str) -> Result<Client> {
+        access::client_as(user).await
     }
 
     /// Objects of any kind in the test's namespace.

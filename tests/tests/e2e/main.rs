@@ -19,6 +19,7 @@ mod metrics;
 mod namespace;
 mod never_started;
 mod order;
+mod output;
 mod races;
 mod record;
 mod recordings;

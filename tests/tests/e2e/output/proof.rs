@@ -1,0 +1,91 @@
+//! What the project exists for, in one test.
+
+use anyhow::{Context, Result, ensure};
+use boxes_crds::OutputState;
+use boxes_tests::harness::{Evidence, Reason, State, World, a_box, e2e_steady, history_data};
+use futures::AsyncBufReadExt;
+use serde_json::Value;
+
+/// Writes on both streams in turns, slowly enough for an order between them.
+const TASK: &str = "for i in 1 2 3; do echo out-$i; sleep 0.2; echo err-$i >&2; sleep 0.2; done; \
+    sleep 3; \
+    for i in 4 5 6; do echo out-$i; sleep 0.2; echo err-$i >&2; sleep 0.2; done; \
+    printf last; exit 3";
+
+const OUT: &str = "out-1\nout-2\nout-3\nout-4\nout-5\nout-6\nlast";
+const ERR: &str = "err-1\nerr-2\nerr-3\nerr-4\nerr-5\nerr-6\n";
+const BOTH: &str = "out-1\nerr-1\nout-2\nerr-2\nout-3\nerr-3\n\
+    out-4\nerr-4\nout-5\nerr-5\nout-6\nerr-6\nlast";
+
+/// The lines of a log in JSON that name this Box and say this.
+fn lines(log: &str, world: &World, name: &str, message: &str) -> Vec<Value> {
+    let all = log
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    all.filter(|line: &Value| {
+        line["namespace"] == world.namespace() && line["name"] == name && line["message"] == message
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn a_cut_client_an_end_by_itself_and_the_whole_output_after_the_pod_is_gone() {
+    e2e_steady(async |world| {
+        let it = a_box("proof").shell(TASK).create(world).await?;
+        let output = it.output();
+
+        // A client follows from before the start, and is cut off in the middle.
+        let mut seen = String::new();
+        let mut follower = output.open("follow=true").await?;
+        while !seen.ends_with("err-3\n") {
+            let read = follower.read_line(&mut seen).await?;
+            ensure!(read > 0, "the output ended too early: {seen:?}");
+        }
+        drop(follower);
+        ensure!(BOTH.starts_with(&seen), "{seen:?}");
+        let cut_while = it.status().await?.state;
+        ensure!(
+            cut_while.as_deref() == Some("Running"),
+            "cut off while {cut_while:?}"
+        );
+
+        let ended = it.ends_as(State::Exited, Reason::Exit).with_code(3);
+        ended.by_evidence(Evidence::Observed).await?;
+        let status = it.is_cleaned_up().await?;
+        ensure!(history_data(&status, "Exited", "reason") == Some("Exit"));
+        let exited = status.history.iter().find(|entry| entry.type_ == "Exited");
+        ensure!(exited.context("no Exited")?.data["exitCode"] == 3);
+        let run = status.run.context("no run")?;
+        ensure!(
+            world.pods().get_opt(&run.pod.name).await?.is_none(),
+            "the pod is gone"
+        );
+
+        let saved = it.has_output(OutputState::Saved).await?;
+        ensure!(
+            usize::try_from(saved.bytes)? == BOTH.len() && !saved.truncated,
+            "{saved:?}"
+        );
+        it.has_condition("OutputSaved", "True").await?;
+        ensure!(history_data(&status_of(&it).await?, "OutputSaved", "state") == Some("Saved"));
+
+        for query in ["", "follow=true"] {
+            ensure!(output.text(query).await? == BOTH);
+        }
+        ensure!(output.text("stream=stdout").await? == OUT);
+        ensure!(output.text("stream=stderr").await? == ERR);
+
+        let log = world.controller().log_since(world.began()).await?;
+        let ends = lines(&log, world, "proof", "the box ended");
+        ensure!(ends.len() == 1 && ends[0]["exit_code"] == 3, "{ends:?}");
+        let log = world.log_of_the_log_api().await?;
+        let reads = lines(&log, world, "proof", "output read");
+        ensure!(reads.len() == 5, "{reads:?}");
+        Ok(())
+    })
+    .await;
+}
+
+async fn status_of(it: &boxes_tests::harness::LiveBox) -> Result<boxes_crds::BoxStatus> {
+    it.status().await
+}
