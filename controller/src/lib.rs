@@ -17,6 +17,7 @@ mod memory;
 mod metrics;
 mod observe;
 mod orphans;
+mod otlp;
 #[cfg(test)]
 mod pass_tests;
 mod passes;
@@ -29,6 +30,10 @@ mod requests;
 mod retry_tests;
 pub mod run;
 mod server;
+mod spans;
 mod supervision;
+mod traces;
+#[cfg(test)]
+mod tracing_tests;
 #[cfg(test)]
 mod writing_tests;
