@@ -32,6 +32,8 @@ pub mod run;
 mod server;
 mod spans;
 mod supervision;
+#[cfg(test)]
+mod tls_tests;
 mod traces;
 #[cfg(test)]
 mod tracing_tests;

@@ -38,7 +38,7 @@ enum Answer {
 
 /// A receiver of OTLP.
 #[derive(Clone, Default)]
-struct Collector {
+pub(crate) struct Collector {
     answers: Arc<Mutex<Vec<Answer>>>,
     requests: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
 }
@@ -50,14 +50,17 @@ impl Collector {
         it.answers.lock().unwrap().extend(answers.iter().rev());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let receiver = at(listener.local_addr().unwrap().port());
-        let routes = Router::new()
-            .route("/v1/traces", post(take))
-            .with_state(it.clone());
+        let routes = it.routes();
         tokio::spawn(async move { axum::serve(listener, routes).await });
         (it, receiver)
     }
 
-    fn requests(&self) -> Vec<ExportTraceServiceRequest> {
+    pub(crate) fn routes(&self) -> Router {
+        let routes = Router::new().route("/v1/traces", post(take));
+        routes.with_state(self.clone())
+    }
+
+    pub(crate) fn requests(&self) -> Vec<ExportTraceServiceRequest> {
         self.requests.lock().unwrap().clone()
     }
 
@@ -100,13 +103,13 @@ async fn nowhere() -> Receiver {
     at(listener.local_addr().unwrap().port())
 }
 
-fn start(receiver: &Receiver) -> (Traces, TraceCounts) {
+pub(crate) fn start(receiver: &Receiver) -> (Traces, TraceCounts) {
     let counts = TraceCounts::default();
     let traces = Traces::start(Some(receiver), counts.clone()).unwrap();
     (traces, counts)
 }
 
-fn a_trace() -> Option<Trace> {
+pub(crate) fn a_trace() -> Option<Trace> {
     let root = Span {
         id: [1; 8],
         parent: None,
@@ -123,7 +126,7 @@ fn a_trace() -> Option<Trace> {
 }
 
 /// Exported and dropped, once so many were one or the other.
-async fn counted(counts: &TraceCounts, count: u64) -> (u64, u64) {
+pub(crate) async fn counted(counts: &TraceCounts, count: u64) -> (u64, u64) {
     let now = || (counts.exported.get(), counts.dropped.get());
     let done = async {
         while now().0 + now().1 < count {
