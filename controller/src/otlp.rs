@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use http::Uri;
 use http::uri::Scheme;
 use hyper_rustls::HttpsConnectorBuilder;
@@ -115,14 +115,10 @@ impl Receiver {
 
 /// An address with a scheme that can be sent to. What is wrong with it is told without it.
 fn address(variable: &str, url: &str) -> anyhow::Result<Uri> {
-    let uri: Uri = url
-        .parse()
-        .with_context(|| format!("{variable} is not a URL"))?;
-    ensure!(
-        matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some(),
-        "{variable} is not a URL that begins with http:// or https://"
-    );
-    Ok(uri)
+    let fits =
+        |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some();
+    let uri = url.parse().ok().filter(fits);
+    uri.with_context(|| format!("{variable} is not a URL that begins with http:// or https://"))
 }
 
 /// The certificates of a file, or those of the system.

@@ -19,10 +19,11 @@ use crate::context::Context;
 use crate::lease::Election;
 use crate::memory::Memories;
 use crate::metrics::Metrics;
+use crate::otlp::Receiver;
 use crate::queue::Queue;
 use crate::supervision::Supervision;
 use crate::traces::Traces;
-use crate::{logging, orphans, otlp, passes, server};
+use crate::{logging, orphans, passes, server};
 
 /// The caches' sides that the watches write.
 struct Writers {
@@ -69,14 +70,14 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 
 fn context(client: Client, args: &Args) -> anyhow::Result<(Arc<Context>, Writers)> {
     let metrics = Metrics::new();
-    let receiver = otlp::Receiver::of_environment().context("exporting traces")?;
+    let traces = traces(&metrics).context("traces cannot be exported")?;
     let (boxes, boxes_writer) = reflector::store();
     let (pods, pods_writer) = reflector::store();
     let cx = Context {
         announcer: Announcer::start(client.clone(), args.identity.clone()),
         supervision: Supervision::start(client.clone(), args),
         saves_output: args.output,
-        traces: Traces::start(receiver.as_ref(), metrics.traces.clone())?,
+        traces,
         client,
         pods,
         boxes,
@@ -92,6 +93,12 @@ fn context(client: Client, args: &Args) -> anyhow::Result<(Arc<Context>, Writers
         pods: pods_writer,
     };
     Ok((Arc::new(cx), writers))
+}
+
+/// What exports traces, if the environment names a receiver of them.
+fn traces(metrics: &Metrics) -> anyhow::Result<Traces> {
+    let receiver = Receiver::of_environment()?;
+    Traces::start(receiver.as_ref(), metrics.traces.clone())
 }
 
 /// Works until asked to stop; the passes that are under way are finished.

@@ -110,6 +110,8 @@ fn values_that_do_not_exist_are_refused() {
         ("logLevel=loud", "logLevel"),
         ("image.digest=sha256:beef", "digest"),
         ("serviceAccount.create=false", "serviceAccount"),
+        ("tracing.endpoint=collector:4318", "endpoint"),
+        ("tracing.endpoint=https://collector", "caConfigMap"),
     ] {
         let said = helm_refuses(&["template", "boxes", "charts/boxes", "--set", set]);
         assert!(said.contains(named), "--set {set}: {said}");

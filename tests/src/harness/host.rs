@@ -40,6 +40,7 @@ pub struct HostController {
     kubeconfig: PathBuf,
     identity: String,
     arguments: Vec<String>,
+    variables: Vec<(String, String)>,
     process: Option<Child>,
     log: Arc<Mutex<Vec<String>>>,
     news: watch::Sender<usize>,
@@ -52,6 +53,17 @@ impl World {
     /// # Errors
     /// When the one in the cluster does not go, or this one does not come up.
     pub async fn host_controller(&self) -> Result<HostController> {
+        self.host_controller_with(Vec::new()).await
+    }
+
+    /// The same with these variables in its environment.
+    ///
+    /// # Errors
+    /// When the one in the cluster does not go, or this one does not come up.
+    pub async fn host_controller_with(
+        &self,
+        variables: Vec<(String, String)>,
+    ) -> Result<HostController> {
         let program = program()?;
         self.controller().pause().await?;
         let proxy = Proxy::start(as_the_controller(self.client()).await?).await?;
@@ -62,6 +74,7 @@ impl World {
             kubeconfig,
             identity: self.namespace().to_owned(),
             arguments: chart_arguments(&self.client()).await?,
+            variables,
             process: None,
             log: Arc::default(),
             news: watch::channel(0).0,
@@ -95,6 +108,7 @@ impl HostController {
             .args(arguments)
             .args(&self.arguments)
             .env("KUBECONFIG", &self.kubeconfig)
+            .envs(self.variables.iter().cloned())
             .env_remove("HTTP_PROXY")
             .env_remove("http_proxy")
             .stdin(Stdio::null())
