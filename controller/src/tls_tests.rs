@@ -100,7 +100,7 @@ async fn a_receiver_with_a_trusted_certificate_gets_traces() {
     let file = Pem::of("trusted", &identity);
     let (collector, receiver) = serve(&identity, &file.0).await;
     let (traces, counts) = start(&receiver);
-    traces.send(a_trace);
+    traces.send(|| Some(a_trace()));
     assert_eq!(counted(&counts, 1).await, (1, 0));
     assert_eq!(collector.requests().len(), 1);
 }
@@ -111,7 +111,7 @@ async fn one_with_another_certificate_gets_none() {
     let file = Pem::of("another", &another);
     let (collector, receiver) = serve(&identity(), &file.0).await;
     let (traces, counts) = start(&receiver);
-    traces.send(a_trace);
+    traces.send(|| Some(a_trace()));
     assert_eq!(counted(&counts, 1).await, (0, 1));
     assert!(collector.requests().is_empty());
 }

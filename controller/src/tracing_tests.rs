@@ -109,7 +109,7 @@ pub(crate) fn start(receiver: &Receiver) -> (Traces, TraceCounts) {
     (traces, counts)
 }
 
-pub(crate) fn a_trace() -> Option<Trace> {
+pub(crate) fn a_trace() -> Trace {
     let root = Span {
         id: [1; 8],
         parent: None,
@@ -119,10 +119,10 @@ pub(crate) fn a_trace() -> Option<Trace> {
         attributes: Vec::new(),
         error: None,
     };
-    Some(Trace {
+    Trace {
         id: [2; 16],
         spans: vec![root],
-    })
+    }
 }
 
 /// Exported and dropped, once so many were one or the other.
@@ -162,9 +162,8 @@ async fn pass(cx: &Context, status: &Value, deleted: bool) {
     if deleted {
         object.metadata.deletion_timestamp = object.metadata.creation_timestamp.clone();
     }
-    reconcile(&CachedBox::Whole(Box::new(object)), cx)
-        .await
-        .unwrap();
+    let cached = CachedBox::Whole(Box::new(object));
+    Box::pin(reconcile(&cached, cx)).await.unwrap();
 }
 
 /// A context that exports, whose API server has no pod and takes one write.
@@ -181,8 +180,8 @@ fn value(attributes: &[KeyValue], key: &str) -> Option<Any> {
     found.value.clone().and_then(|AnyValue { value }| value)
 }
 
-fn text(value: &str) -> Option<Any> {
-    Some(Any::StringValue(value.to_owned()))
+fn text(value: &str) -> Any {
+    Any::StringValue(value.to_owned())
 }
 
 /// Seconds since the Box was made.
@@ -222,7 +221,7 @@ async fn a_run_that_is_cleaned_up_is_exported_as_one_tree() {
         let failed = ["box", "running"].contains(&name.as_str());
         let status = span.status.clone().unwrap_or_default();
         assert_eq!(status.code == SpanStatus::Error as i32, failed, "{span:?}");
-        assert_eq!(value(&span.attributes, "k8s.node.name"), text("node"));
+        assert_eq!(value(&span.attributes, "k8s.node.name"), Some(text("node")));
     }
     assert_eq!(
         value(&root.attributes, "box.exit_code"),
@@ -243,7 +242,7 @@ async fn a_run_that_is_cleaned_up_is_exported_as_one_tree() {
     let resource = collector.resources()[0].resource.clone().unwrap();
     assert_eq!(
         value(&resource.attributes, "service.name"),
-        text("boxes-controller")
+        Some(text("boxes-controller"))
     );
 
     // What was recorded then is no news to the next pass, or to another controller.
@@ -292,7 +291,7 @@ async fn a_pass_does_not_wait_for_a_receiver_that_hangs() {
 async fn a_receiver_that_asks_for_patience_gets_it(#[case] answer: Answer) {
     let (collector, receiver) = Collector::start(&[answer]).await;
     let (traces, counts) = start(&receiver);
-    traces.send(a_trace);
+    traces.send(|| Some(a_trace()));
     assert_eq!(counted(&counts, 1).await, (1, 0));
     assert_eq!(collector.requests().len(), 2);
 }
@@ -301,9 +300,9 @@ async fn a_receiver_that_asks_for_patience_gets_it(#[case] answer: Answer) {
 async fn what_a_receiver_refuses_is_dropped_and_counted() {
     let (_, receiver) = Collector::start(&[Answer::Status(500)]).await;
     let (traces, counts) = start(&receiver);
-    traces.send(a_trace);
+    traces.send(|| Some(a_trace()));
     assert_eq!(counted(&counts, 1).await, (0, 1));
-    traces.send(a_trace);
+    traces.send(|| Some(a_trace()));
     assert_eq!(counted(&counts, 2).await, (1, 1));
 }
 
@@ -312,7 +311,7 @@ async fn what_a_receiver_does_not_answer_for_is_dropped_and_counted() {
     let (_, mut receiver) = Collector::start(&[Answer::Hangs]).await;
     receiver.timeout = Duration::from_millis(200);
     let (traces, counts) = start(&receiver);
-    traces.send(a_trace);
+    traces.send(|| Some(a_trace()));
     assert_eq!(counted(&counts, 1).await, (0, 1));
 }
 
@@ -321,7 +320,7 @@ async fn without_a_receiver_at_the_address_it_is_dropped_and_counted() {
     let mut receiver = nowhere().await;
     receiver.timeout = Duration::from_millis(800);
     let (traces, counts) = start(&receiver);
-    traces.send(a_trace);
+    traces.send(|| Some(a_trace()));
     assert_eq!(counted(&counts, 1).await, (0, 1));
 }
 
@@ -330,7 +329,7 @@ async fn too_many_that_wait_are_dropped_and_counted() {
     let (_, receiver) = Collector::start(&[Answer::Hangs]).await;
     let (traces, counts) = start(&receiver);
     for _ in 0..3000 {
-        traces.send(a_trace);
+        traces.send(|| Some(a_trace()));
     }
     let (exported, dropped) = counted(&counts, 1900).await;
     assert_eq!(exported, 0);
@@ -342,7 +341,7 @@ async fn the_end_of_the_process_waits_for_what_is_left() {
     let (collector, receiver) = Collector::start(&[]).await;
     let (traces, counts) = start(&receiver);
     for _ in 0..200 {
-        traces.send(a_trace);
+        traces.send(|| Some(a_trace()));
     }
     traces.finish().await;
     assert_eq!((counts.exported.get(), counts.dropped.get()), (200, 0));
