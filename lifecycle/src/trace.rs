@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::ending::Ending;
 use crate::object::BoxView;
+use crate::output::is_final;
 use crate::world::World;
 
 /// The name of the span that covers the others.
@@ -126,7 +127,8 @@ fn steps(status: &BoxStatus) -> Vec<Step> {
     let scheduled = time_of(status, HistoryType::Scheduled);
     let started = run.and_then(|run| run.started_at.as_ref());
     let ended = run.and_then(|run| run.ended_at.as_ref());
-    let saved = time_of(status, HistoryType::OutputSaved);
+    // Of a pod that no node had there was nothing to save.
+    let saved = time_of(status, HistoryType::OutputSaved).filter(|_| scheduled.is_some());
     let before_the_end = [
         ("scheduling", Some(created)),
         ("materializing", scheduled),
@@ -187,16 +189,26 @@ fn whose(object: &BoxView, run: Option<&Run>) -> Vec<(&'static str, Attribute)> 
     ])
 }
 
-/// The ending, without its message, which may quote what others wrote.
+/// The ending and what is saved of the output, without their messages, which may quote what others
+/// wrote.
 fn how_it_ended(status: &BoxStatus) -> Vec<(&'static str, Attribute)> {
     let text = |value: &Option<String>| value.clone().map(Attribute::Text);
     let number = |value: Option<i32>| value.map(|value| Attribute::Number(value.into()));
+    let output = status.output.as_ref().filter(|output| is_final(output));
     present([
         ("box.state", text(&status.state)),
         ("box.reason", text(&status.reason)),
         ("box.exit_code", number(status.exit_code)),
         ("box.signal", number(status.signal)),
         ("box.evidence", text(&status.evidence)),
+        (
+            "box.output.state",
+            output.map(|output| Attribute::Text(output.state.clone())),
+        ),
+        (
+            "box.output.bytes",
+            output.map(|output| Attribute::Number(output.bytes)),
+        ),
     ])
 }
 

@@ -57,6 +57,7 @@ impl Life {
         let status = json!({
             "state": "Exited", "reason": "Exit", "exitCode": 3, "evidence": "Observed", "run": run,
             "message": "said a secret",
+            "output": {"state": "Partial", "bytes": 7, "truncated": true, "message": "a secret"},
         });
         BoxStatus {
             history: history.collect(),
@@ -96,7 +97,7 @@ fn attribute<'a>(span: &'a Span, key: &str) -> Option<&'a Attribute> {
 #[case::never_started(Life { started: None, saved: None, ..WHOLE }, vec![
     ("box", 0, 60), ("scheduling", 1, 10), ("materializing", 10, 50), ("deleting", 50, 60),
 ])]
-#[case::never_scheduled(Life { scheduled: None, started: None, saved: None, ..WHOLE }, vec![
+#[case::never_scheduled(Life { scheduled: None, started: None, ..WHOLE }, vec![
     ("box", 0, 60), ("scheduling", 1, 50), ("deleting", 50, 60),
 ])]
 #[case::without_a_pod(
@@ -144,6 +145,21 @@ fn every_span_says_whose_it_is_and_the_root_how_it_ended() {
     );
     assert_eq!(attribute(root, "box.signal"), None);
     assert_eq!(attribute(root, "box.evidence"), Some(&text("Observed")));
+    assert_eq!(attribute(root, "box.output.state"), Some(&text("Partial")));
+    assert_eq!(
+        attribute(root, "box.output.bytes"),
+        Some(&Attribute::Number(7))
+    );
+}
+
+#[test]
+fn what_is_saved_is_told_once_nothing_more_is() {
+    let mut status = WHOLE.status();
+    status.output.as_mut().unwrap().state = "Saving".to_owned();
+    assert_eq!(
+        attribute(&traced(&status).spans[0], "box.output.bytes"),
+        None
+    );
 }
 
 #[test]
