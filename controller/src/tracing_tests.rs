@@ -19,7 +19,7 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, Span as Sent};
 use prost::Message;
 use rstest::rstest;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::cache::CachedBox;
 use crate::context::Context;
@@ -97,10 +97,12 @@ fn at(port: u16) -> Receiver {
     }
 }
 
-/// Where nobody listens.
-async fn nowhere() -> Receiver {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    at(listener.local_addr().unwrap().port())
+/// Where nobody listens, as long as the socket is held.
+fn nowhere() -> (TcpSocket, Receiver) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    (socket, at(port))
 }
 
 pub(crate) fn start(receiver: &Receiver) -> (Traces, TraceCounts) {
@@ -317,7 +319,7 @@ async fn what_a_receiver_does_not_answer_for_is_dropped_and_counted() {
 
 #[tokio::test]
 async fn without_a_receiver_at_the_address_it_is_dropped_and_counted() {
-    let mut receiver = nowhere().await;
+    let (_held, mut receiver) = nowhere();
     receiver.timeout = Duration::from_millis(800);
     let (traces, counts) = start(&receiver);
     traces.send(|| Some(a_trace()));
