@@ -11,6 +11,7 @@ mod context;
 mod error;
 #[cfg(test)]
 mod fake;
+mod http_sender;
 mod lease;
 mod logging;
 mod memory;

@@ -1,5 +1,5 @@
 //! Where traces go: the receiver that the standard variables of OpenTelemetry name, by OTLP over HTTP
-//! with protobuf. The variables for headers, compression and the resource are read by its libraries.
+//! with protobuf. The variables for headers and the resource are read by its libraries.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,6 @@ use http::Uri;
 use http::uri::Scheme;
 use hyper_rustls::HttpsConnectorBuilder;
 use opentelemetry::KeyValue;
-use opentelemetry_http::hyper::HyperClient;
 use opentelemetry_otlp::{
     OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_TIMEOUT_DEFAULT,
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_TIMEOUT, RetryPolicy,
@@ -20,6 +19,8 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::resource::EnvResourceDetector;
 use opentelemetry_sdk::trace::SpanExporter as _;
 use rustls::{ClientConfig, RootCertStore};
+
+use crate::http_sender::HttpSender;
 
 /// The variables that name the certificates to trust, which the libraries do not read over HTTP.
 const CERTIFICATES: [&str; 2] = [
@@ -87,7 +88,7 @@ impl Receiver {
             .https_or_http()
             .enable_http1()
             .build();
-        let client = HyperClient::new(connector, self.timeout, None);
+        let client = HttpSender::new(connector, self.timeout);
         let mut exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(client)
