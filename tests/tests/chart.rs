@@ -103,7 +103,7 @@ fn manifests_with_every_value_set() {
 
 #[test]
 fn what_is_off_is_absent() {
-    let off = "aggregateRoles=false,metrics.service.enabled=false,\
+    let off = "aggregateRoles=false,metrics.service.enabled=false,output.enabled=false,\
                serviceAccount.create=false,serviceAccount.name=mine";
     let manifests = template(&["--set", off]);
     for absent in [

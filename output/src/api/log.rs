@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::feed::{Cut, Feed, FeedState};
 use super::names::Target;
 use super::options::{Gaps, Options};
-use super::pump::{GAPS, NEXT, OUTPUT, Progress, Pump, saved};
+use super::pump::{END, GAPS, NEXT, OUTPUT, Progress, Pump, saved};
 use super::render::Renderer;
 use super::slots::Slot;
 use super::user::User;
@@ -163,7 +163,7 @@ fn head(
         .map(|(name, value)| (name, HeaderValue::from_static(value)))
         .into_iter()
         .collect();
-    for name in [NEXT, GAPS, OUTPUT] {
+    for name in [NEXT, GAPS, END] {
         head.append(header::TRAILER, name.into());
     }
     if let Ok(uid) = HeaderValue::from_str(found.uid.as_str()) {

@@ -44,6 +44,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         stats: collector.stats(),
     };
     server::serve(args.listen, health).await?;
+    tracing::info!(node = args.node, "the collector has started");
     if args.sweep {
         tokio::spawn(sweep::sweep(client.clone(), archive));
     }
