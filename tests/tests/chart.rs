@@ -158,10 +158,22 @@ fn an_archive_is_one_of_several() {
     for (set, shown, makes_a_claim) in [
         ("archive.hostPath=/var/boxes", "path: \"/var/boxes\"", false),
         ("archive.volume.nfs.server=a", "server: a", false),
-        ("archive.persistence.existingClaim=mine", "claimName: mine", false),
+        (
+            "archive.persistence.existingClaim=mine",
+            "claimName: mine",
+            false,
+        ),
         ("archive.persistence.size=1Ti", "storage: 1Ti", true),
-        ("archive.url=file:///elsewhere", "mountPath: \"/elsewhere\"", true),
-        ("archive.url=s3://bucket/a", "--archive=s3://bucket/a", false),
+        (
+            "archive.url=file:///elsewhere",
+            "mountPath: \"/elsewhere\"",
+            true,
+        ),
+        (
+            "archive.url=s3://bucket/a",
+            "--archive=s3://bucket/a",
+            false,
+        ),
     ] {
         let manifests = template(&["--set", &format!("output.{set}")]);
         assert!(manifests.contains(shown), "no {shown} in\n{manifests}");
@@ -195,7 +207,10 @@ fn values_that_do_not_exist_are_refused() {
         ("output.enable=false", "enable"),
         ("output.archive.url=ftp://host/folder", "url"),
         ("output.archive.hostPath=relative", "hostPath"),
-        ("output.archive.persistence.accessModes={ReadOnlyMany}", "accessModes"),
+        (
+            "output.archive.persistence.accessModes={ReadOnlyMany}",
+            "accessModes",
+        ),
         ("output.collector.podLogs=", "podLogs"),
         ("output.logApi.replicas=-1", "replicas"),
         ("output.logApi.tls.caBundle=none", "caBundle"),

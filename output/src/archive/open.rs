@@ -10,7 +10,9 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use object_store::{BackoffConfig, Certificate, ClientOptions, ObjectStore, ObjectStoreScheme, RetryConfig};
+use object_store::{
+    BackoffConfig, Certificate, ClientOptions, ObjectStore, ObjectStoreScheme, RetryConfig,
+};
 use url::Url;
 
 use super::error::{Error, Result};
