@@ -16,5 +16,6 @@ pub mod api;
 pub mod archive;
 pub mod collector;
 pub mod cri;
+mod names;
 pub mod node;
 pub mod tail;

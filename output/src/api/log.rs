@@ -112,9 +112,10 @@ fn refuse(error: &Error) -> Failure {
     match error {
         Error::Corrupt { .. } => Failure::internal("the output in the archive is corrupt"),
         Error::NotFound { .. } => Failure::unavailable("the output is not in the archive any more"),
-        Error::Unavailable { .. } | Error::Full { .. } | Error::Refused { .. } => {
-            Failure::unavailable("the archive is not available")
-        }
+        Error::Unavailable { .. }
+        | Error::Full { .. }
+        | Error::Refused { .. }
+        | Error::Foreign { .. } => Failure::unavailable("the archive is not available"),
     }
 }
 

@@ -30,6 +30,12 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// It belongs to another cluster, and is left alone.
+    #[error("the archive belongs to the cluster whose namespace kube-system has the UID {cluster}")]
+    Foreign {
+        /// The UID of that cluster's namespace `kube-system`.
+        cluster: String,
+    },
     /// What is there is not what was written.
     #[error("{what} is corrupt: {message}")]
     Corrupt {
@@ -49,6 +55,7 @@ impl Error {
             Self::Unavailable { .. } => "unavailable",
             Self::Full { .. } => "full",
             Self::Refused { .. } => "refused",
+            Self::Foreign { .. } => "foreign",
             Self::Corrupt { .. } => "corrupt",
         }
     }

@@ -4,6 +4,7 @@ use object_store::path::Path;
 
 use super::key::{RunKey, Uid};
 
+const CLUSTER: &str = "cluster.json";
 pub(crate) const RUNS: &str = "runs";
 pub(crate) const LABEL: &str = "box.json";
 pub(crate) const MANIFEST: &str = "manifest.json";
@@ -50,6 +51,10 @@ impl SegmentName {
 fn number(digits: &str) -> Option<u64> {
     let plain = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| plain)
+}
+
+pub(crate) fn cluster(root: &Path) -> Path {
+    root.clone().join(CLUSTER)
 }
 
 pub(crate) fn box_folder(root: &Path, box_uid: &Uid) -> Path {

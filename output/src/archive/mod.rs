@@ -6,11 +6,13 @@
 //! at least once be read exactly once. After the last segment comes the [`Manifest`].
 //!
 //! ```text
+//! cluster.json                                              whose archive it is
 //! runs/<box uid>/box.json                                   whose it is
 //! runs/<box uid>/<pod uid>/<restart>/<first entry>.seg      entries, compressed
 //! runs/<box uid>/<pod uid>/<restart>/manifest.json          the end: totals, digests, gaps
 //! ```
 
+mod cluster;
 mod codec;
 mod cursor;
 mod entry;

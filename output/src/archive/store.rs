@@ -9,6 +9,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 use serde::{Deserialize, Serialize};
 
+use super::cluster::Cluster;
 use super::entry::Entry;
 use super::error::{Error, Result};
 use super::key::{RunKey, Uid};
@@ -33,9 +34,10 @@ pub struct Label {
 #[derive(Clone, Debug)]
 pub struct Archive {
     store: Arc<dyn ObjectStore>,
-    root: Path,
+    pub(super) root: Path,
     folder: Option<PathBuf>,
     creates_only: bool,
+    pub(super) cluster: Option<Cluster>,
 }
 
 /// What became of an object that was to be created.
@@ -60,6 +62,7 @@ impl Archive {
             root: opened.root,
             folder: opened.folder,
             creates_only: open::creates_only(options),
+            cluster: None,
         })
     }
 
@@ -71,6 +74,7 @@ impl Archive {
             root: Path::default(),
             folder: None,
             creates_only: true,
+            cluster: None,
         }
     }
 
@@ -120,7 +124,7 @@ impl Archive {
         self.get_json(&path).await
     }
 
-    async fn create(&self, path: &Path, bytes: &Bytes) -> Result<Put> {
+    pub(super) async fn create(&self, path: &Path, bytes: &Bytes) -> Result<Put> {
         if !self.creates_only {
             return self.create_without_help(path, bytes).await;
         }
@@ -162,7 +166,10 @@ impl Archive {
         Ok(self.store.get(path).await?.bytes().await?)
     }
 
-    async fn get_json<T: serde::de::DeserializeOwned>(&self, path: &Path) -> Result<Option<T>> {
+    pub(super) async fn get_json<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &Path,
+    ) -> Result<Option<T>> {
         let bytes = match self.get(path).await {
             Err(Error::NotFound { .. }) => return Ok(None),
             other => other?,
@@ -321,7 +328,7 @@ fn own(head: Head, run: &RunKey, name: SegmentName, path: &Path) -> Result<Head>
     })
 }
 
-fn json<T: Serialize>(value: &T) -> Result<Bytes> {
+pub(super) fn json<T: Serialize>(value: &T) -> Result<Bytes> {
     let text = serde_json::to_vec_pretty(value).map_err(|error| Error::Corrupt {
         what: "a new object".to_owned(),
         message: error.to_string(),

@@ -251,6 +251,23 @@ async fn boxes_do_not_mix_and_are_deleted_alone() {
     assert_eq!(archive.read(&other, Start::Beginning).count().await, 1);
 }
 
+#[tokio::test]
+async fn an_archive_is_of_one_cluster_for_good() {
+    let shared = archive();
+    let of = |uid| shared.clone().of_cluster(Uid::parse(uid).unwrap());
+    let (ours, theirs) = (of("ours"), of("theirs"));
+    let mut first = writer(&ours).await;
+    line(&mut first, 1, Stream::Stdout, "one\n");
+    assert_eq!(first.flush().await.unwrap(), Flushed::Stored);
+    for _ in 0..2 {
+        assert!(matches!(theirs.claim().await, Err(Error::Foreign { .. })));
+        let refused = Writer::resume(&theirs, &run()).await;
+        assert!(matches!(refused, Err(Error::Foreign { .. })));
+    }
+    of("ours").claim().await.unwrap();
+    assert_eq!(writer(&of("ours")).await.entries(), 1);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]

@@ -67,8 +67,9 @@ impl Writer {
     /// Goes on where the archive says that the run's output is.
     ///
     /// # Errors
-    /// The archive does not answer, or a segment is corrupt.
+    /// The archive is another cluster's or does not answer, or a segment is corrupt.
     pub async fn resume(archive: &Archive, run: &RunKey) -> Result<Resumed> {
+        archive.claimed().await?;
         if let Some(manifest) = archive.read_manifest(run).await? {
             return Ok(Resumed::Done(Box::new(manifest)));
         }

@@ -11,7 +11,8 @@ use tower_test::mock;
 
 use super::owner::{Owner, owner};
 use super::release::release;
-use crate::archive::{Label, Uid};
+use super::sweep::{Absent, pass};
+use crate::archive::{Archive, Label, Uid};
 
 type Log = Arc<Mutex<Vec<(String, Value)>>>;
 
@@ -117,10 +118,26 @@ async fn only_a_typed_answer_says_that_nobody_wants_it(
     #[case] expected: Option<Owner>,
 ) {
     let (client, _) = client(answers);
-    let label = Label {
+    assert_eq!(owner(&client, &label()).await.ok(), expected);
+}
+
+fn label() -> Label {
+    Label {
         uid: Uid::parse("u").unwrap(),
         namespace: "ns".to_owned(),
         name: "hello".to_owned(),
-    };
-    assert_eq!(owner(&client, &label).await.ok(), expected);
+    }
+}
+
+#[tokio::test]
+async fn an_archive_of_another_cluster_is_not_swept() {
+    let shared = Archive::over(Arc::new(object_store::memory::InMemory::new()));
+    let of = |uid| shared.clone().of_cluster(Uid::parse(uid).unwrap());
+    of("theirs").claim().await.unwrap();
+    shared.put_label(&label()).await.unwrap();
+    let (client, log) = client(vec![]);
+    let mut absent = Absent::default();
+    assert!(pass(&client, &of("ours"), &mut absent).await.is_err());
+    assert_eq!(*log.lock().unwrap(), []);
+    assert_eq!(shared.boxes().await.unwrap(), [label().uid]);
 }

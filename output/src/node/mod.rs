@@ -5,8 +5,10 @@
 //! when the Box, or its namespace, is being deleted.
 
 pub mod args;
+mod cluster;
 mod logging;
 mod owner;
+mod patience;
 mod pod;
 mod pods;
 mod release;

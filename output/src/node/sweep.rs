@@ -26,7 +26,12 @@ pub(crate) async fn sweep(client: Client, archive: Archive) {
     }
 }
 
-async fn pass(client: &Client, archive: &Archive, absent: &mut Absent) -> anyhow::Result<()> {
+pub(crate) async fn pass(
+    client: &Client,
+    archive: &Archive,
+    absent: &mut Absent,
+) -> anyhow::Result<()> {
+    archive.claim().await?;
     let kept = archive.boxes().await?;
     // The list only spares questions: absence is what a live read of each says.
     let listed = listed(client).await?;
@@ -73,7 +78,7 @@ async fn listed(client: &Client) -> Result<HashSet<String>, kube::Error> {
 
 /// Since when Boxes are seen to be gone.
 #[derive(Debug, Default)]
-struct Absent(HashMap<Uid, Instant>);
+pub(crate) struct Absent(HashMap<Uid, Instant>);
 
 impl Absent {
     fn keep_only(&mut self, uids: &[Uid]) {
