@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
@@ -18,6 +19,7 @@ use super::manifest::Manifest;
 use super::names::Names;
 use super::open::{self, Options};
 use super::segment::{self, HEAD_GUESS, Head, Sealed};
+use crate::names::{is_namespace, is_subdomain};
 
 /// Whose output a folder of the archive holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +30,13 @@ pub struct Label {
     pub namespace: String,
     /// Its name.
     pub name: String,
+}
+
+impl Label {
+    /// Whether it may be asked about: it leads to a Box, and to the one it was read for.
+    fn is_sound(&self, box_uid: &Uid) -> bool {
+        self.uid == *box_uid && is_namespace(&self.namespace) && is_subdomain(&self.name)
+    }
 }
 
 /// The output of all boxes.
@@ -118,10 +127,17 @@ impl Archive {
     /// Whose output it is; `None` if that was never said.
     ///
     /// # Errors
-    /// The archive does not answer.
+    /// The archive does not answer, or what it says names no Box.
     pub async fn label(&self, box_uid: &Uid) -> Result<Option<Label>> {
         let path = layout::label(&self.root, box_uid);
-        self.get_json(&path).await
+        let label: Option<Label> = self.get_json(&path).await?;
+        match label {
+            Some(label) if !label.is_sound(box_uid) => Err(Error::Corrupt {
+                what: path.to_string(),
+                message: "it is of another Box, or of none".to_owned(),
+            }),
+            sound => Ok(sound),
+        }
     }
 
     pub(super) async fn create(&self, path: &Path, bytes: &Bytes) -> Result<Put> {
@@ -267,6 +283,20 @@ impl Archive {
         };
         let names = listed.common_prefixes.iter().filter_map(Path::filename);
         Ok(names.map(str::to_owned).collect())
+    }
+
+    /// When anything of a Box was last written; `None` if nothing is there.
+    ///
+    /// # Errors
+    /// The archive does not answer.
+    pub async fn newest(&self, box_uid: &Uid) -> Result<Option<SystemTime>> {
+        let folder = layout::box_folder(&self.root, box_uid);
+        let written = self
+            .store
+            .list(Some(&folder))
+            .map_ok(|object| object.last_modified);
+        let newest = written.try_fold(None, async |newest, time| Ok(newest.max(Some(time))));
+        Ok(newest.await?.map(SystemTime::from))
     }
 
     /// Deletes all output of a Box. Deleting what is gone is no error.
