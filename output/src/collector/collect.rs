@@ -104,6 +104,10 @@ impl<'a> Task<'a> {
 
     /// Finds out how far the archive is. Files are opened meanwhile, however long that takes.
     async fn resume(&mut self, tail: &mut Tail) -> Resumed {
+        while !self.assignment.borrow().wanted {
+            self.look(tail);
+            self.pause(LOOK).await;
+        }
         loop {
             let (run, label) = {
                 let assignment = self.assignment.borrow();

@@ -24,6 +24,7 @@ fn assignment(ended: Ended) -> Assignment {
         namespace: "ns".to_owned(),
         name: "hello".to_owned(),
         folder: "pod/box".to_owned(),
+        wanted: true,
         ended,
     }
 }
@@ -180,6 +181,26 @@ async fn a_box_is_saved() {
     assert_eq!(node.collector.stats().saved(Saved::Saved), 1);
     node.restart(Ended::Ran);
     assert_eq!(node.outcome(Ended::Ran).await, manifest, "it comes again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_stored_before_its_box_was_seen() {
+    let mut node = Node::start([]);
+    let (mut collector, mut outcomes) = new_collector(&node.kubelet, &node.store);
+    node.collector.forget(&assignment(Ended::No).run);
+    let unseen = Assignment {
+        wanted: false,
+        ..assignment(Ended::Ran)
+    };
+    collector.assign(unseen);
+    node.kubelet.write("hello\n");
+    node.live(SECOND, Ended::No).await;
+    node.kubelet.remove_all();
+    node.live(60 * SECOND, Ended::No).await;
+    assert_eq!(node.archive().boxes().await.unwrap(), []);
+    collector.assign(assignment(Ended::Ran));
+    let outcome = timeout(60 * SECOND, outcomes.recv()).await.unwrap();
+    node.check_saved(&outcome.unwrap().manifest).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,8 @@
 
 pub mod args;
 mod cluster;
+mod errand;
+mod known;
 mod logging;
 mod owner;
 mod patience;
@@ -18,3 +20,5 @@ mod sweep;
 
 #[cfg(test)]
 mod api_tests;
+#[cfg(test)]
+mod pods_tests;

@@ -11,6 +11,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::MissedTickBehavior;
 
 use super::args::Args;
 use super::pods::Pods;
@@ -20,7 +21,7 @@ use crate::archive::{Archive, Options};
 use crate::collector::{Budget, Collector, Outcome};
 use crate::tail::LogRoot;
 
-/// How often it looks whether pods that are being deleted are still wanted.
+/// How often it looks whether the API server is to be asked something.
 const PACE: Duration = Duration::from_secs(2);
 
 /// Runs until a signal asks to stop. What is not stored then is read again by the next one.
@@ -79,12 +80,15 @@ async fn collect(
     let events = watcher(Api::<Pod>::all(client), config).default_backoff();
     let mut events = std::pin::pin!(events);
     let mut pace = tokio::time::interval(PACE);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             Some(event) = events.next() => see(&mut pods, event, health),
             Some(outcome) = outcomes.recv() => pods.save(&outcome),
-            _ = pace.tick() => pods.let_unwanted_go().await,
+            Some(news) = pods.news() => pods.hear(news),
+            _ = pace.tick() => {}
         }
+        pods.send_out();
     }
 }
 
