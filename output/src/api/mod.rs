@@ -78,6 +78,7 @@ mod fake;
 mod feed;
 mod front_proxy;
 mod handle;
+mod handshakes;
 mod health;
 mod late;
 mod live;
