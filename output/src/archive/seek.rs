@@ -73,7 +73,7 @@ async fn tail(
         Some(last) => archive.head(run, *last).await?.tally.open_lines(stream),
         None => return Ok(0),
     };
-    if seen > lines || lines == 0 {
+    if lines == 0 {
         return end(archive, run, names).await;
     }
     for name in names.iter().rev() {

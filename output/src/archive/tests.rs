@@ -137,6 +137,36 @@ async fn an_unfinished_line_counts_as_a_line() {
     }
 }
 
+#[rstest::rstest]
+#[case(&["a", "!b"], 1, 0)]
+#[case(&["a\n", "b", "!c"], 1, 1)]
+#[case(&["a\n", "b", "!c"], 2, 0)]
+#[case(&["a", "!b\n"], 1, 0)]
+#[case(&["a\n", "!b", "c\n"], 1, 1)]
+#[case(&["a\n", "b\n", ""], 1, 1)]
+#[tokio::test]
+async fn lines_of_both_streams_are_those_of_the_body(
+    #[case] texts: &[&str],
+    #[case] lines: u64,
+    #[case] first: u64,
+) {
+    let archive = archive();
+    let mut writer = writer(&archive).await;
+    for text in texts {
+        match text.strip_prefix('!') {
+            Some(text) => line(&mut writer, 1, Stream::Stderr, text),
+            None => line(&mut writer, 1, Stream::Stdout, text),
+        }
+    }
+    writer.flush().await.unwrap();
+    let tail = Start::TailLines {
+        lines,
+        stream: None,
+    };
+    let expected = (first..texts.len() as u64).collect::<Vec<_>>();
+    assert_eq!(numbers(&read(&archive, tail).await), expected);
+}
+
 #[tokio::test]
 async fn the_manifest_tells_totals_digests_and_gaps() {
     let archive = archive();
