@@ -36,6 +36,14 @@ pub enum Error {
         /// The UID of that cluster's namespace `kube-system`.
         cluster: String,
     },
+    /// Another build wrote it, in a format that this one does not know. It is left as it is.
+    #[error("{what} is of a version that this build does not know: {version}")]
+    UnknownVersion {
+        /// The object.
+        what: String,
+        /// Its version.
+        version: u32,
+    },
     /// What is there is not what was written.
     #[error("{what} is corrupt: {message}")]
     Corrupt {
@@ -56,6 +64,7 @@ impl Error {
             Self::Full { .. } => "full",
             Self::Refused { .. } => "refused",
             Self::Foreign { .. } => "foreign",
+            Self::UnknownVersion { .. } => "unknown_version",
             Self::Corrupt { .. } => "corrupt",
         }
     }

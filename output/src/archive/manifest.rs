@@ -68,6 +68,15 @@ impl SegmentSummary {
     }
 }
 
+/// The version of manifests that this build writes, and the one that it reads.
+pub(crate) const VERSION: u32 = 1;
+
+/// What manifests of all versions have.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Versioned {
+    pub(crate) version: u32,
+}
+
 /// Written once, after the last segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {

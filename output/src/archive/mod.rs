@@ -15,6 +15,7 @@
 mod cluster;
 mod codec;
 mod cursor;
+mod delete;
 mod entry;
 mod error;
 mod key;

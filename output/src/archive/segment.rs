@@ -141,9 +141,19 @@ fn compress(body: &[u8]) -> std::io::Result<Vec<u8>> {
     compressor.compress(body)
 }
 
+/// The version, if it is another one.
+fn unknown_version(fixed: &[u8; FIXED]) -> Option<u32> {
+    let version = char::from(*fixed.strip_prefix(b"boxseg")?.first()?).to_digit(10)?;
+    (!fixed.starts_with(MAGIC) && fixed[7] == b'\n').then_some(version)
+}
+
 /// Reads a head from the beginning of a segment. `Err(length)` says how much is needed.
 pub(crate) fn decode_head(what: &str, bytes: &[u8]) -> Result<Result<Head, u64>> {
     let fixed = bytes.first_chunk::<FIXED>();
+    if let Some(version) = fixed.and_then(unknown_version) {
+        let what = what.to_owned();
+        return Err(Error::UnknownVersion { what, version });
+    }
     let Some(fixed) = fixed.filter(|fixed| fixed.starts_with(MAGIC)) else {
         return Err(corrupt(what, "it does not begin like a segment".to_owned()));
     };

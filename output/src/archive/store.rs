@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
@@ -15,7 +14,7 @@ use super::entry::Entry;
 use super::error::{Error, Result};
 use super::key::{RunKey, Uid};
 use super::layout::{self, SegmentName};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, VERSION, Versioned};
 use super::names::Names;
 use super::open::{self, Options};
 use super::segment::{self, HEAD_GUESS, Head, Sealed};
@@ -42,9 +41,9 @@ impl Label {
 /// The output of all boxes.
 #[derive(Clone, Debug)]
 pub struct Archive {
-    store: Arc<dyn ObjectStore>,
+    pub(super) store: Arc<dyn ObjectStore>,
     pub(super) root: Path,
-    folder: Option<PathBuf>,
+    pub(super) folder: Option<PathBuf>,
     creates_only: bool,
     pub(super) cluster: Option<Cluster>,
 }
@@ -186,15 +185,10 @@ impl Archive {
         &self,
         path: &Path,
     ) -> Result<Option<T>> {
-        let bytes = match self.get(path).await {
-            Err(Error::NotFound { .. }) => return Ok(None),
-            other => other?,
-        };
-        let corrupt = |error: serde_json::Error| Error::Corrupt {
-            what: path.to_string(),
-            message: error.to_string(),
-        };
-        serde_json::from_slice(&bytes).map(Some).map_err(corrupt)
+        match self.get(path).await {
+            Err(Error::NotFound { .. }) => Ok(None),
+            other => parse(path, &other?).map(Some),
+        }
     }
 
     /// A whole segment.
@@ -212,11 +206,15 @@ impl Archive {
     /// The head of a segment.
     pub(crate) async fn head(&self, run: &RunKey, name: SegmentName) -> Result<Head> {
         let path = layout::segment(&self.root, run, name);
+        own(self.head_at(&path).await?, run, name, &path)
+    }
+
+    pub(super) async fn head_at(&self, path: &Path) -> Result<Head> {
         let mut wanted = HEAD_GUESS;
         loop {
-            let bytes = self.store.get_range(&path, 0..wanted).await?;
+            let bytes = self.store.get_range(path, 0..wanted).await?;
             match segment::decode_head(path.as_ref(), &bytes)? {
-                Ok(head) => return own(head, run, name, &path),
+                Ok(head) => return Ok(head),
                 Err(more) if more > wanted => wanted = more,
                 Err(_) => {
                     return Err(Error::Corrupt {
@@ -229,7 +227,21 @@ impl Archive {
     }
 
     pub(crate) async fn read_manifest(&self, run: &RunKey) -> Result<Option<Manifest>> {
-        self.get_json(&layout::manifest(&self.root, run)).await
+        self.manifest_at(&layout::manifest(&self.root, run)).await
+    }
+
+    pub(super) async fn manifest_at(&self, path: &Path) -> Result<Option<Manifest>> {
+        let bytes = match self.get(path).await {
+            Err(Error::NotFound { .. }) => return Ok(None),
+            other => other?,
+        };
+        match parse(path, &bytes)? {
+            Versioned { version: VERSION } => parse(path, &bytes).map(Some),
+            Versioned { version } => Err(Error::UnknownVersion {
+                what: path.to_string(),
+                version,
+            }),
+        }
     }
 
     /// The segments of a run.
@@ -285,56 +297,7 @@ impl Archive {
         Ok(names.map(str::to_owned).collect())
     }
 
-    /// When anything of a Box was last written; `None` if nothing is there.
-    ///
-    /// # Errors
-    /// The archive does not answer.
-    pub async fn newest(&self, box_uid: &Uid) -> Result<Option<SystemTime>> {
-        let folder = layout::box_folder(&self.root, box_uid);
-        let written = self
-            .store
-            .list(Some(&folder))
-            .map_ok(|object| object.last_modified);
-        let newest = written.try_fold(None, async |newest, time| Ok(newest.max(Some(time))));
-        Ok(newest.await?.map(SystemTime::from))
-    }
-
-    /// Deletes all output of a Box. Deleting what is gone is no error.
-    ///
-    /// # Errors
-    /// The archive does not answer, or refuses; a part may be left, and another try removes it.
-    pub async fn delete(&self, box_uid: &Uid) -> Result<()> {
-        let folder = layout::box_folder(&self.root, box_uid);
-        let objects = self
-            .store
-            .list(Some(&folder))
-            .map_ok(|object| object.location);
-        let objects: Vec<Path> = objects.try_collect().await?;
-        // The label goes last: while anything is left, it is known whose it is.
-        let (label, others): (Vec<_>, Vec<_>) = objects
-            .into_iter()
-            .partition(|path| path.filename() == Some(layout::LABEL));
-        self.delete_all(others).await?;
-        self.delete_all(label).await?;
-        self.remove_folder(box_uid).await
-    }
-
-    /// In a file system, folders and unfinished files are left.
-    async fn remove_folder(&self, box_uid: &Uid) -> Result<()> {
-        let Some(folder) = &self.folder else {
-            return Ok(());
-        };
-        let folder = folder.join(layout::RUNS).join(box_uid.as_str());
-        let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
-        match removed.unwrap_or(Ok(())) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::Unavailable {
-                message: error.to_string(),
-            }),
-            Ok(()) | Err(_) => Ok(()),
-        }
-    }
-
-    async fn delete_all(&self, paths: Vec<Path>) -> Result<()> {
+    pub(super) async fn delete_all(&self, paths: Vec<Path>) -> Result<()> {
         let paths = futures::stream::iter(paths.into_iter().map(Ok)).boxed();
         let mut deleted = self.store.delete_stream(paths);
         while let Some(result) = deleted.next().await {
@@ -355,6 +318,13 @@ fn own(head: Head, run: &RunKey, name: SegmentName, path: &Path) -> Result<Head>
     Err(Error::Corrupt {
         what: path.to_string(),
         message: "it belongs elsewhere".to_owned(),
+    })
+}
+
+fn parse<T: serde::de::DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|error| Error::Corrupt {
+        what: path.to_string(),
+        message: error.to_string(),
     })
 }
 

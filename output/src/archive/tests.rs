@@ -2,6 +2,7 @@
 
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
+use object_store::ObjectStoreExt;
 use object_store::memory::InMemory;
 use proptest::prelude::*;
 
@@ -279,6 +280,25 @@ async fn boxes_do_not_mix_and_are_deleted_alone() {
     );
     assert_eq!(archive.runs(&run().box_uid).await.unwrap(), []);
     assert_eq!(archive.read(&other, Start::Beginning).count().await, 1);
+}
+
+#[rstest::rstest]
+#[case("manifest.json", b"{\"version\": 2, \"new\": true}")]
+#[case("00000000000000000000.seg", b"boxseg2\n and something new")]
+#[tokio::test]
+async fn what_a_newer_build_wrote_is_left_alone(#[case] name: &str, #[case] bytes: &'static [u8]) {
+    let store = std::sync::Arc::new(InMemory::new());
+    let archive = Archive::over(store.clone());
+    let mut late = writer(&archive).await;
+    line(&mut late, 1, Stream::Stdout, "one\n");
+    let path = layout::run_folder(&"".into(), &run()).join(name);
+    store.put(&path, bytes.into()).await.unwrap();
+    let unknown = |error: Error| matches!(error, Error::UnknownVersion { version: 2, .. });
+    assert!(unknown(Writer::resume(&archive, &run()).await.unwrap_err()));
+    assert_eq!(late.finish().await.unwrap(), None);
+    assert!(unknown(archive.delete(&run().box_uid).await.unwrap_err()));
+    let left = store.get(&path).await.unwrap().bytes().await.unwrap();
+    assert_eq!(left, bytes);
 }
 
 #[tokio::test]

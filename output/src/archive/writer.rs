@@ -10,7 +10,7 @@ use super::entry::{Content, Gap};
 use super::error::{Error, Result};
 use super::key::RunKey;
 use super::layout::SegmentName;
-use super::manifest::{Manifest, Saved, SegmentSummary};
+use super::manifest::{self, Manifest, Saved, SegmentSummary};
 use super::names::Names;
 use super::position::{LineHead, Position};
 use super::segment::{Builder, Head, Sealed};
@@ -285,7 +285,7 @@ impl Writer {
     fn manifest(&self) -> Manifest {
         let tally = &self.tally;
         Manifest {
-            version: 1,
+            version: manifest::VERSION,
             run: self.run.clone(),
             state: if tally.gap_count == 0 {
                 Saved::Saved
