@@ -1,5 +1,7 @@
 //! What can go wrong with an archive.
 
+use super::key::RunKey;
+
 /// An archive's answer.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -55,6 +57,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// An entry should be there, and is not.
+    pub(crate) fn missing(run: &RunKey, entry: u64) -> Self {
+        Self::Corrupt {
+            what: run.to_string(),
+            message: format!("entry {entry} is missing"),
+        }
+    }
+
     /// A static word for metrics.
     #[must_use]
     pub const fn class(&self) -> &'static str {

@@ -110,9 +110,6 @@ impl Reading {
         if cursor.at() >= manifest.entries {
             return Ok(None);
         }
-        Err(Error::Corrupt {
-            what: self.run.to_string(),
-            message: format!("entry {} is missing", cursor.at()),
-        })
+        Err(Error::missing(&self.run, cursor.at()))
     }
 }

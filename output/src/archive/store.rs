@@ -10,14 +10,14 @@ use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload}
 use serde::{Deserialize, Serialize};
 
 use super::cluster::Cluster;
-use super::entry::Entry;
 use super::error::{Error, Result};
 use super::key::{RunKey, Uid};
 use super::layout::{self, SegmentName};
 use super::manifest::{Manifest, VERSION, Versioned};
+use super::merge::Room;
 use super::names::Names;
 use super::open::{self, Options};
-use super::segment::{self, HEAD_GUESS, Head, Sealed};
+use super::segment::{self, Entries, HEAD_GUESS, Head, Sealed};
 use crate::names::{is_namespace, is_subdomain};
 
 /// Whose output a folder of the archive holds.
@@ -46,6 +46,7 @@ pub struct Archive {
     pub(super) folder: Option<PathBuf>,
     creates_only: bool,
     pub(super) cluster: Option<Cluster>,
+    pub(super) room: Room,
 }
 
 /// What became of an object that was to be created.
@@ -71,6 +72,7 @@ impl Archive {
             folder: opened.folder,
             creates_only: open::creates_only(options),
             cluster: None,
+            room: Room::default(),
         })
     }
 
@@ -83,6 +85,7 @@ impl Archive {
             folder: None,
             creates_only: true,
             cluster: None,
+            room: Room::default(),
         }
     }
 
@@ -192,11 +195,7 @@ impl Archive {
     }
 
     /// A whole segment.
-    pub(crate) async fn segment(
-        &self,
-        run: &RunKey,
-        name: SegmentName,
-    ) -> Result<(Head, Vec<Entry>)> {
+    pub(crate) async fn segment(&self, run: &RunKey, name: SegmentName) -> Result<(Head, Entries)> {
         let path = layout::segment(&self.root, run, name);
         let bytes = self.get(&path).await?;
         let (head, entries) = segment::decode(path.as_ref(), &bytes)?;
@@ -207,6 +206,14 @@ impl Archive {
     pub(crate) async fn head(&self, run: &RunKey, name: SegmentName) -> Result<Head> {
         let path = layout::segment(&self.root, run, name);
         own(self.head_at(&path).await?, run, name, &path)
+    }
+
+    /// The number after a segment's last entry.
+    pub(crate) async fn end_of(&self, run: &RunKey, name: SegmentName) -> Result<u64> {
+        match name.next {
+            Some(next) => Ok(next),
+            None => Ok(self.head(run, name).await?.summary.next),
+        }
     }
 
     pub(super) async fn head_at(&self, path: &Path) -> Result<Head> {

@@ -79,7 +79,6 @@ fn outcome(node: &Node) -> Outcome {
             stderr: StreamTotals::default(),
             gaps: Vec::new(),
             gap_count: 0,
-            segments: Vec::new(),
         },
     }
 }

@@ -105,7 +105,6 @@ mod tests {
             stderr: StreamTotals::default(),
             gap_count: gaps.len() as u64,
             gaps,
-            segments: Vec::new(),
         }
     }
 
