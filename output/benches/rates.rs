@@ -85,7 +85,6 @@ impl Bench {
             name: format!("box-{number}"),
             folder: format!("pod-{number}/box"),
             wanted: true,
-            wanted: true,
             ended,
         });
     }

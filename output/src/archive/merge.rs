@@ -165,11 +165,8 @@ mod tests {
     /// What is left of segments of these sizes, when all that is due is merged.
     fn left(sizes: impl IntoIterator<Item = u64>) -> (usize, Vec<(u64, u32)>) {
         let (mut parts, mut large) = (Parts::default(), 0);
-        let mut next = 0;
         for raw in sizes {
-            let name = SegmentName::plain(next);
-            next += 1;
-            let level = 0;
+            let (name, level) = (SegmentName::plain(0), 0);
             parts.push(Part { name, raw, level });
             large += usize::from(parts.0.is_empty());
             while let Some(range) = parts.due() {

@@ -27,6 +27,8 @@ pub(crate) struct Pods {
     /// The runs of a list that is being taken.
     listed: Option<Vec<RunKey>>,
     errands: JoinSet<News>,
+    /// Whether a whole list was taken.
+    complete: bool,
 }
 
 impl Pods {
@@ -37,6 +39,7 @@ impl Pods {
             known: HashMap::new(),
             listed: None,
             errands: JoinSet::new(),
+            complete: false,
         }
     }
 
@@ -57,6 +60,12 @@ impl Pods {
         for run in gone.cloned().collect::<Vec<_>>() {
             self.vanish(&run);
         }
+        self.complete = true;
+    }
+
+    /// Whether the files of all pods are held.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.complete && self.collector.holds_all()
     }
 
     /// A pod as it is now.

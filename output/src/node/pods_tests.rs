@@ -142,6 +142,19 @@ async fn a_pod_whose_box_is_gone_is_let_go_though_it_runs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn it_is_ready_when_all_files_are_held() {
+    let mut node = node(vec![]);
+    node.pods.begin_list();
+    node.pods.see(held("p"));
+    assert!(!node.pods.is_ready());
+    node.pods.end_list();
+    assert!(!node.pods.is_ready(), "nobody has looked for its files");
+    while !node.pods.is_ready() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_box_deleted_without_its_pod_is_noticed() {
     let gone = failure(404, "NotFound", "hello");
     let mut node = node(vec![object("u", false), object("ns", false), gone]);

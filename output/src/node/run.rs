@@ -83,23 +83,23 @@ async fn collect(
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            Some(event) = events.next() => see(&mut pods, event, health),
+            Some(event) = events.next() => see(&mut pods, event),
             Some(outcome) = outcomes.recv() => pods.save(&outcome),
             Some(news) = pods.news() => pods.hear(news),
             _ = pace.tick() => {}
         }
         pods.send_out();
+        if pods.is_ready() {
+            health.set_ready();
+        }
     }
 }
 
-fn see(pods: &mut Pods, event: watcher::Result<watcher::Event<Pod>>, health: &Health) {
+fn see(pods: &mut Pods, event: watcher::Result<watcher::Event<Pod>>) {
     match event {
         Ok(watcher::Event::Init) => pods.begin_list(),
         Ok(watcher::Event::InitApply(pod) | watcher::Event::Apply(pod)) => pods.see(pod),
-        Ok(watcher::Event::InitDone) => {
-            pods.end_list();
-            health.set_ready();
-        }
+        Ok(watcher::Event::InitDone) => pods.end_list(),
         Ok(watcher::Event::Delete(pod)) => pods.delete(&pod),
         Err(error) => {
             tracing::warn!(error = %error, "the watch failed and is taken up again");

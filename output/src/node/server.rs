@@ -46,7 +46,7 @@ impl Health {
         } else if self.ready.load(Ordering::Relaxed) {
             None
         } else {
-            Some("waiting for the first list of pods")
+            Some("waiting for the first list of pods, and for their files to be opened")
         }
     }
 }

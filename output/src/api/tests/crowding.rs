@@ -26,7 +26,7 @@ fn tight() -> Limits {
 #[tokio::test]
 async fn silent_clients_do_not_keep_the_api_server_out() {
     let long = Limits {
-        stranger: Duration::from_secs(60),
+        stranger: Duration::from_mins(1),
         ..tight()
     };
     let server = TestServer::start_with(long).await;
