@@ -100,8 +100,16 @@ impl Parts {
         None
     }
 
-    /// Merges what is due, if there is room for it.
+    /// Merges what is due, if there is room for it. What cannot be read is left as it is, for good.
     pub(crate) async fn merge(&mut self, archive: &Archive, run: &RunKey) -> Result<()> {
+        let merged = self.merge_due(archive, run).await;
+        if let Err(Error::Corrupt { .. } | Error::NotFound { .. }) = merged {
+            self.0.clear();
+        }
+        merged
+    }
+
+    async fn merge_due(&mut self, archive: &Archive, run: &RunKey) -> Result<()> {
         while let Some(range) = self.due() {
             let old = &self.0[range.clone()];
             let raw = old.iter().map(|part| part.raw).sum();

@@ -111,7 +111,8 @@ impl Known {
         self.tries = 0;
     }
 
-    fn is_leaving(&self) -> bool {
+    /// Whether the pod is gone or is being deleted.
+    pub(crate) fn is_leaving(&self) -> bool {
         self.vanished || self.pod.metadata.deletion_timestamp.is_some()
     }
 }

@@ -191,7 +191,8 @@ impl Pods {
         let Some(known) = self.known.get_mut(run) else {
             return;
         };
-        if owner == Owner::Wanted {
+        // The Box of a pod that runs on may be being deleted: until its pod is, it can be read.
+        if owner == Owner::Wanted || (owner == Owner::Leaving && !known.is_leaving()) {
             known.confirm();
             return self.assign(run);
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use object_store::memory::InMemory;
 use serde_json::{Value, json};
 use tokio::time::advance;
@@ -139,6 +140,29 @@ async fn a_pod_whose_box_is_gone_is_let_go_though_it_runs() {
     assert_eq!(node.pods.count(), 0);
     assert_eq!(node.asked()[2], "PATCH /api/v1/namespaces/ns/pods/p");
     assert_eq!(node.archive.boxes().await.unwrap(), []);
+}
+
+#[rstest::rstest]
+#[case(false, 1)]
+#[case(true, 3)]
+#[tokio::test(start_paused = true)]
+async fn the_output_of_a_box_being_deleted_is_read_until_its_pod_is(
+    #[case] deleting: bool,
+    #[case] asked: usize,
+) {
+    let answers = vec![object("u", true), (200, pod("p")), (200, pod("p"))];
+    let mut node = node(answers);
+    let mut pod = held("p");
+    if deleting {
+        let time = "2026-11-30T19:00:00Z".parse().unwrap();
+        pod.metadata.deletion_timestamp = Some(Time(time));
+    }
+    node.pods.see(pod);
+    node.turn().await;
+    while node.pods.count() > 0 && deleting {
+        node.turn().await;
+    }
+    assert_eq!(node.asked().len(), asked);
 }
 
 #[tokio::test(start_paused = true)]
