@@ -10,8 +10,10 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower_test::mock;
 
+use super::cluster::{claim, identity};
 use super::owner::{Owner, owner};
 use super::release::release;
+use super::server::Health;
 use super::sweep::{Absent, is_abandoned, pass};
 use crate::archive::{Archive, Label, Options, Uid};
 
@@ -136,6 +138,33 @@ fn label() -> Label {
         uid: Uid::parse("u").unwrap(),
         namespace: "ns".to_owned(),
         name: "hello".to_owned(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_known_by_what_outlives_everything_in_it() {
+    let (client, log) = client(vec![
+        failure(403, "Forbidden", ""),
+        object("cluster", false),
+    ]);
+    assert_eq!(identity(&client).await.as_str(), "cluster");
+    assert_eq!(
+        log.lock().unwrap()[1].0,
+        "GET /api/v1/namespaces/kube-system"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_an_archive_of_another_cluster_it_is_not_ready() {
+    let shared = Archive::over(Arc::new(object_store::memory::InMemory::new()));
+    let of = |uid| shared.clone().of_cluster(Uid::parse(uid).unwrap());
+    of("theirs").claim().await.unwrap();
+    for (uid, ready) in [("theirs", true), ("ours", false)] {
+        let health = Arc::new(Health::default());
+        health.set_ready();
+        let claiming = claim(of(uid), health.clone());
+        let ended = tokio::time::timeout(Duration::from_mins(5), claiming).await;
+        assert_eq!((ended.is_ok(), health.problem().is_none()), (ready, ready));
     }
 }
 

@@ -58,13 +58,19 @@ async fn look_at(
     absent: &mut Absent,
     uid: &Uid,
 ) -> anyhow::Result<()> {
-    let gone = match archive.label(uid).await? {
-        Some(label) => in_time(owner(client, &label)).await? == Owner::Gone,
+    let label = archive.label(uid).await?;
+    let gone = match &label {
+        Some(label) => in_time(owner(client, label)).await? == Owner::Gone,
         None => is_abandoned(archive, uid).await?,
     };
     if absent.seen(uid, gone, Instant::now()) {
         archive.delete(uid).await?;
-        tracing::info!(uid = uid.as_str(), "the output of a deleted box is deleted");
+        tracing::info!(
+            namespace = label.as_ref().map(|label| label.namespace.as_str()),
+            name = label.as_ref().map(|label| label.name.as_str()),
+            uid = uid.as_str(),
+            "the output of a deleted box is deleted"
+        );
     }
     Ok(())
 }
