@@ -15,7 +15,7 @@ pub(crate) struct Cursor {
     at: u64,
     /// The rest of a segment that was begun.
     open: Option<Entries>,
-    /// Whether a segment begins there: then no other one holds it.
+    /// Whether a segment ended there: then the next one begins there, or is merged with what was given.
     aligned: bool,
     names: Names,
 }
@@ -73,6 +73,15 @@ impl Cursor {
         Ok(())
     }
 
+    /// Whether anything came that a list would show: cheaper than the list.
+    pub(crate) async fn has_news(&self) -> Result<bool> {
+        if self.aligned {
+            self.archive.has_segment_from(&self.run, self.at).await
+        } else {
+            Ok(true)
+        }
+    }
+
     /// The next segment, if it has been written as such. Cheaper than a list.
     pub(crate) async fn probe(&mut self) -> Result<Option<Vec<Entry>>> {
         self.take(SegmentName::plain(self.at)).await
@@ -83,7 +92,7 @@ impl Cursor {
             Err(Error::NotFound { .. }) => return Ok(None),
             other => other?,
         };
-        self.aligned = true;
+        self.aligned = head.summary.next >= self.at;
         if head.summary.next <= self.at {
             self.names.forget_before(self.at);
             return Ok(None);

@@ -75,6 +75,11 @@ pub(crate) fn segment(root: &Path, run: &RunKey, name: SegmentName) -> Path {
     run_folder(root, run).join(name.file_name())
 }
 
+/// What comes, in order, before all segments that begin at this entry or later.
+pub(crate) fn before_segment(root: &Path, run: &RunKey, entry: u64) -> Path {
+    run_folder(root, run).join(format!("{entry:020}"))
+}
+
 pub(crate) fn manifest(root: &Path, run: &RunKey) -> Path {
     run_folder(root, run).join(MANIFEST)
 }

@@ -93,9 +93,11 @@ impl Reading {
             }
             if poll.is_multiple_of(END_EVERY) {
                 let manifest = self.archive.read_manifest(&self.run).await?;
-                cursor.list().await?;
-                if let Some(entries) = cursor.next().await? {
-                    return Ok(Some(entries));
+                if cursor.has_news().await? {
+                    cursor.list().await?;
+                    if let Some(entries) = cursor.next().await? {
+                        return Ok(Some(entries));
+                    }
                 }
                 if let Some(manifest) = manifest {
                     return self.ended(cursor, &manifest);

@@ -262,6 +262,20 @@ impl Archive {
         Ok(names.into_iter().collect())
     }
 
+    /// Whether a segment begins at this entry or later.
+    pub(crate) async fn has_segment_from(&self, run: &RunKey, entry: u64) -> Result<bool> {
+        let folder = layout::run_folder(&self.root, run);
+        let before = layout::before_segment(&self.root, run, entry);
+        let mut listed = self.store.list_with_offset(Some(&folder), &before);
+        while let Some(object) = listed.try_next().await? {
+            let name = object.location.filename().and_then(SegmentName::parse);
+            if name.is_some_and(|name| name.first >= entry) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The runs of a Box.
     pub(crate) async fn list_runs(&self, box_uid: &Uid) -> Result<Vec<RunKey>> {
         let folder = layout::box_folder(&self.root, box_uid);

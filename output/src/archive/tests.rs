@@ -218,7 +218,7 @@ async fn small_segments_become_few_and_read_the_same() {
     let mut writer = hundred(&archive, 1).await;
     let manifest = writer.finish().await.unwrap().unwrap();
     let names = archive.names(&run()).await.unwrap();
-    assert_eq!(names.all().count(), 100 / 32 + 100 % 32);
+    assert_eq!(names.all().count(), 3 + 4);
     assert_eq!(manifest.entries, 100);
     assert_eq!(read(&archive, Start::Beginning).await.len(), 100);
 }
@@ -235,6 +235,45 @@ async fn a_follower_sees_what_comes_and_the_end() {
     writer.finish().await.unwrap();
     let entries = following.await.unwrap().unwrap().concat();
     assert_eq!(numbers(&entries), (0..101).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_may_begin_inside_of_what_is_not_yet_there() {
+    let archive = archive();
+    let mut writer = writer(&archive).await;
+    for second in 0..3 {
+        line(&mut writer, second, Stream::Stdout, "before\n");
+    }
+    writer.flush().await.unwrap();
+    let follower = archive.follow(&run(), Start::Entry(5));
+    let following = tokio::spawn(follower.try_collect::<Vec<_>>());
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    for second in 3..8 {
+        line(&mut writer, second, Stream::Stdout, "after\n");
+    }
+    writer.finish().await.unwrap();
+    let entries = following.await.unwrap().unwrap().concat();
+    assert_eq!(numbers(&entries), [5, 6, 7]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_sees_what_is_merged_before_it_looks() {
+    let archive = archive();
+    let mut writer = writer(&archive).await;
+    line(&mut writer, 0, Stream::Stdout, "first\n");
+    writer.flush().await.unwrap();
+    let follower = archive.follow(&run(), Start::Beginning);
+    let following = tokio::spawn(follower.try_collect::<Vec<_>>());
+    for round in 0..3 {
+        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+        for second in 0..40 {
+            line(&mut writer, round * 40 + second, Stream::Stdout, "more\n");
+            writer.flush().await.unwrap();
+        }
+    }
+    writer.finish().await.unwrap();
+    let entries = following.await.unwrap().unwrap().concat();
+    assert_eq!(numbers(&entries), (0..121).collect::<Vec<_>>());
 }
 
 #[tokio::test]
