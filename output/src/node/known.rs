@@ -58,7 +58,12 @@ impl Known {
         self.pod = Arc::new(pod);
         self.vanished = false;
         if self.assignment.wanted {
-            self.assignment.ended = assignment.ended;
+            let name = std::mem::take(&mut self.assignment.name);
+            self.assignment = Assignment {
+                name,
+                wanted: true,
+                ..assignment
+            };
         } else {
             self.assignment = assignment;
         }

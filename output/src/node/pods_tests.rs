@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use tokio::time::advance;
 
 use super::api_tests::{Log, client, failure, object};
+use super::known::Known;
 use super::pods::Pods;
 use crate::archive::{Archive, Manifest, RunKey, Saved, StreamTotals, Uid};
-use crate::collector::{Budget, Collector, Outcome};
+use crate::collector::{Assignment, Budget, Collector, Ended, Outcome};
 use crate::tail::LogRoot;
 
 /// A node whose API server gives these answers.
@@ -163,6 +164,28 @@ async fn the_output_of_a_box_being_deleted_is_read_until_its_pod_is(
         node.turn().await;
     }
     assert_eq!(node.asked().len(), asked);
+}
+
+#[tokio::test]
+async fn whose_output_it_is_stays_as_it_was_confirmed() {
+    let mut pod = held("p");
+    let assigned = |pod: &Pod| super::pod::assignment(pod).unwrap();
+    let mut known = Known::new(pod.clone(), assigned(&pod));
+    known.confirm();
+    let other = ("boxes.run/box".to_owned(), "other".to_owned());
+    pod.metadata.annotations = Some([other].into());
+    let news = Assignment {
+        ended: Ended::Ran,
+        ..assigned(&pod)
+    };
+    known.update(pod, news);
+    let Assignment {
+        name,
+        wanted,
+        ended,
+        ..
+    } = known.assignment;
+    assert_eq!((name.as_str(), wanted, ended), ("hello", true, Ended::Ran));
 }
 
 #[tokio::test(start_paused = true)]
