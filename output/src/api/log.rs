@@ -111,10 +111,14 @@ fn refuse(error: &Error) -> Failure {
     tracing::warn!(error = %error, class = error.class(), "the archive gave no answer");
     match error {
         Error::Corrupt { .. } => Failure::internal("the output in the archive is corrupt"),
+        Error::UnknownVersion { .. } => Failure::internal(
+            "the output was written by another version of Boxes, which this one cannot read",
+        ),
         Error::NotFound { .. } => Failure::unavailable("the output is not in the archive any more"),
-        Error::Unavailable { .. } | Error::Full { .. } | Error::Refused { .. } => {
-            Failure::unavailable("the archive is not available")
-        }
+        Error::Unavailable { .. }
+        | Error::Full { .. }
+        | Error::Refused { .. }
+        | Error::Foreign { .. } => Failure::unavailable("the archive is not available"),
     }
 }
 

@@ -79,6 +79,7 @@ mod fake;
 mod feed;
 mod front_proxy;
 mod handle;
+mod handshakes;
 mod health;
 mod late;
 mod live;
