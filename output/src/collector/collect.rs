@@ -250,21 +250,26 @@ impl<'a> Task<'a> {
     }
 
     fn is_drained(&mut self, pair: &Pair) -> bool {
-        if self.assignment.borrow().ended == Ended::No {
+        let end = self.end(&pair.tail);
+        if end == Ended::No {
             self.ended = None;
             return false;
         }
         let now = Instant::now();
         let mut ended = *self.ended.get_or_insert(now);
-        if self.assignment.borrow().ended == Ended::Unknown {
+        if end == Ended::Unknown {
             ended += VANISHED;
         }
         pair.tail.is_drained(ended.into_std(), now.into_std())
     }
 
+    fn end(&self, tail: &Tail) -> Ended {
+        self.assignment.borrow().end(tail.was_there())
+    }
+
     /// Writes the manifest, however long that takes.
     async fn finish(mut self, mut pair: Pair, readable: bool) -> Result<Option<Manifest>> {
-        let ended = self.assignment.borrow().ended;
+        let ended = self.end(&pair.tail);
         if let Err(error) = pair.end(ended, readable, &self.shared.stats) {
             self.note_log_error(&error);
             // The rest of a last line: what is not readable is told.

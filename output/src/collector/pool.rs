@@ -62,11 +62,8 @@ impl Collector {
     pub fn assign(&mut self, assignment: Assignment) {
         self.reap();
         if let Some(task) = self.tasks.get(&assignment.run) {
-            task.assignment.send_if_modified(|known| {
-                let news = *known != assignment;
-                known.clone_from(&assignment);
-                news
-            });
+            task.assignment
+                .send_if_modified(|known| known.update(assignment));
             return;
         }
         let run = assignment.run.clone();

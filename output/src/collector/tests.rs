@@ -24,6 +24,7 @@ fn assignment(ended: Ended) -> Assignment {
         namespace: "ns".to_owned(),
         name: "hello".to_owned(),
         folder: "pod/box".to_owned(),
+        started: None,
         ended,
     }
 }
@@ -204,6 +205,38 @@ async fn a_log_that_is_gone_is_missed_if_the_command_ran(
     node.restart(Ended::No);
     let manifest = node.end(ended).await;
     assert_eq!((manifest.state, manifest.bytes), (state, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_runs_on_after_its_pod_is_said_to_have_never_run_is_read_and_may_lack_its_end()
+ {
+    let mut node = Node::start([]);
+    node.kubelet.write("before\n");
+    node.live(SECOND, Ended::No).await;
+    // A kubelet that restarts rejects a running pod, and its status is all that is left.
+    node.collector.assign(assignment(Ended::NeverRan));
+    node.live(10 * SECOND, Ended::NeverRan).await;
+    node.kubelet.write("asked to stop\n");
+    let manifest = node.end(Ended::NeverRan).await;
+    assert_eq!(
+        node.read().await,
+        (node.kubelet.written.clone(), vec![GapReason::Removed])
+    );
+    assert_eq!(manifest.state, Saved::Partial);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_was_seen_to_start_did_run() {
+    let mut node = Node::start([]);
+    node.kubelet.remove_all();
+    let started = "2026-11-30T19:00:00Z".parse().ok();
+    node.restart(Ended::No);
+    node.collector.assign(Assignment {
+        started,
+        ..assignment(Ended::No)
+    });
+    let manifest = node.end(Ended::NeverRan).await;
+    assert_eq!(manifest.state, Saved::Partial);
 }
 
 #[tokio::test(start_paused = true)]

@@ -86,6 +86,12 @@ impl Tail {
         self.position.as_ref()
     }
 
+    /// Whether there was a log, now or when the position was taken.
+    #[must_use]
+    pub fn was_there(&self) -> bool {
+        self.begun == Begun::Reading || self.position.is_some() || !self.files.is_empty()
+    }
+
     /// How many files it holds open.
     #[must_use]
     pub fn held(&self) -> usize {
