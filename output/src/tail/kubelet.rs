@@ -137,6 +137,13 @@ impl Kubelet {
         self.log.as_ref().unwrap().set_len(0).unwrap();
     }
 
+    /// The node crashes: the last bytes of the log were not on its disk.
+    pub(crate) fn lose(&self, bytes: u64) {
+        let log = self.log.as_ref().unwrap();
+        let length = log.metadata().unwrap().len();
+        log.set_len(length - bytes).unwrap();
+    }
+
     pub(crate) fn replace_by_link(&self, target: &str) {
         fs::remove_file(self.current()).unwrap();
         std::os::unix::fs::symlink(target, self.current()).unwrap();

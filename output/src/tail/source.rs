@@ -100,16 +100,30 @@ impl Source {
         Ok(torn.then_some(length as u64))
     }
 
-    /// Whether the file became shorter than what was read of it. Then it begins anew.
+    /// Whether the file became shorter than what was read of it. If it begins as it did, its end was
+    /// not on the disk when the node crashed, and what is left was read; else it begins anew.
     pub(crate) fn truncated(&mut self) -> io::Result<bool> {
         let Bytes::Plain(file) = &self.bytes else {
             return Ok(false);
         };
-        if file.metadata()?.len() >= self.offset {
+        let length = file.metadata()?.len();
+        if length >= self.offset {
             return Ok(false);
         }
-        self.offset = 0;
-        self.mark = None;
+        let known = self.mark.take();
+        let is_same = match self.mark() {
+            Ok(Some(mark)) => Some(mark) == known.as_deref(),
+            // Of its first line a part is left.
+            Ok(None) => length > 0,
+            Err(error) => {
+                self.mark = known;
+                return Err(error);
+            }
+        };
+        if is_same {
+            self.mark = known;
+        }
+        self.offset = if is_same { length } else { 0 };
         self.parser = Parser::default();
         Ok(true)
     }

@@ -253,6 +253,8 @@ impl Tail {
         }
         if held.source.truncated()? {
             sink.gap(missing(GapReason::Truncated, None));
+            let position = held.source.position();
+            self.position = position.or_else(|| self.position.take().map(after_gap));
             return Ok(Progress::Read(0));
         }
         held.quiet.get_or_insert(now);
@@ -332,6 +334,14 @@ impl Tail {
         sink.gap(missing(GapReason::Unreadable, self.unread()));
         self.files.clear();
         self.position.get_or_insert_default().gap_told = true;
+    }
+}
+
+/// The place after the gap that follows a file of which nothing is left.
+fn after_gap(position: Position) -> Position {
+    Position {
+        gap_told: true,
+        ..position
     }
 }
 

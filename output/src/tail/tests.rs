@@ -301,6 +301,51 @@ fn torn_and_malformed_and_truncated_logs_say_so() {
     assert!(reader.seen.bytes.ends_with(b"read\nx\n"));
 }
 
+#[rstest::rstest]
+#[case(false)]
+#[case(true)]
+fn a_log_that_lost_its_end_in_a_crash_is_not_read_again(#[case] restarts: bool) {
+    let mut kubelet = Kubelet::start();
+    kubelet.write("one\ntwo\nthree\n");
+    let mut reader = Reader::new(&kubelet, None);
+    reader.drain();
+    kubelet.lose(10);
+    if restarts {
+        let seen = reader.seen;
+        reader = Reader::new(&kubelet, reader.tail.position().cloned());
+        reader.seen = seen;
+    }
+    reader.drain();
+    let position = reader.tail.position().cloned();
+    reader.end();
+    assert_eq!(reader.seen.bytes, kubelet.written);
+    assert_eq!(reader.reasons(), [GapReason::Truncated]);
+    let mut next = Reader::new(&kubelet, position);
+    next.end();
+    assert_eq!(
+        (next.seen.bytes.len(), next.reasons()),
+        (0, vec![]),
+        "it is told once"
+    );
+}
+
+#[test]
+fn a_log_that_was_emptied_is_read_from_its_new_beginning_and_told_once() {
+    let mut kubelet = Kubelet::start();
+    kubelet.write("a long line that is read\n");
+    let mut reader = Reader::new(&kubelet, None);
+    reader.drain();
+    kubelet.truncate();
+    reader.drain();
+    let mut next = Reader::new(&kubelet, reader.tail.position().cloned());
+    kubelet.write("x\n");
+    next.end();
+    assert_eq!(
+        (next.seen.bytes.as_slice(), next.reasons()),
+        (&b"x\n"[..], vec![])
+    );
+}
+
 #[test]
 fn an_empty_log_is_no_gap() {
     let kubelet = Kubelet::start();
