@@ -148,7 +148,11 @@ impl<'a> Task<'a> {
         loop {
             let progress;
             (pair, progress) = self.turn(pair).await?;
-            if self.is_due(&pair) {
+            let drained = matches!(progress, Ok(Progress::Waiting)) && self.is_drained(&pair);
+            if drained && !pair.writer.has_waiting() {
+                return self.finish(pair, true).await;
+            }
+            if drained || self.is_due(&pair) {
                 match self.flush(&mut pair).await {
                     Flushed::Stored => {}
                     Flushed::Overtaken => return Ok(None),
@@ -156,11 +160,10 @@ impl<'a> Task<'a> {
             }
             match progress {
                 Ok(Progress::Read(_)) => self.log_failures = 0,
+                // Storing took time, in which more may have come.
+                Ok(Progress::Waiting) if drained => {}
                 Ok(Progress::Waiting) => {
                     self.log_failures = 0;
-                    if self.is_drained(&pair) {
-                        return self.finish(pair, true).await;
-                    }
                     self.pause(POLL).await;
                 }
                 Err(error) => {
@@ -260,7 +263,7 @@ impl<'a> Task<'a> {
         if end == Ended::Unknown {
             ended += VANISHED;
         }
-        pair.tail.is_drained(ended.into_std(), now.into_std())
+        pair.tail.is_drained(ended.into_std())
     }
 
     fn end(&self, tail: &Tail) -> Ended {
@@ -269,11 +272,11 @@ impl<'a> Task<'a> {
 
     /// Writes the manifest, however long that takes.
     async fn finish(mut self, mut pair: Pair, readable: bool) -> Result<Option<Manifest>> {
-        let ended = self.end(&pair.tail);
-        if let Err(error) = pair.end(ended, readable, &self.shared.stats) {
+        let (ended, now) = (self.end(&pair.tail), Instant::now().into_std());
+        if let Err(error) = pair.end(ended, readable, now, &self.shared.stats) {
             self.note_log_error(&error);
             // The rest of a last line: what is not readable is told.
-            let _ = pair.end(ended, false, &self.shared.stats);
+            let _ = pair.end(ended, false, now, &self.shared.stats);
         }
         loop {
             match pair.writer.finish().await {

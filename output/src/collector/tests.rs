@@ -277,6 +277,21 @@ async fn an_archive_that_takes_nothing_for_minutes_loses_nothing(#[case] fault: 
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_logged_late_while_the_archive_is_slow_is_saved() {
+    let mut node = Node::start([]);
+    node.store.always(Some(Fault::Slow));
+    node.restart(Ended::No);
+    node.kubelet.write("in time\n");
+    node.live(SECOND, Ended::No).await;
+    node.collector.assign(assignment(Ended::Ran));
+    node.kubelet.write("with the end\n");
+    node.live(6 * SECOND, Ended::Ran).await;
+    node.kubelet.write("late\nand later\n");
+    let manifest = node.outcome(Ended::Ran).await;
+    node.check_saved(&manifest).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_collectors_at_once_save_once() {
     let mut node = Node::start([]);
     let (mut other, mut outcomes) = new_collector(&node.kubelet, &node.store);

@@ -71,11 +71,17 @@ impl Pair {
     }
 
     /// Closes a log that is drained, or of which the rest cannot be read.
-    pub(crate) fn end(&mut self, ended: Ended, readable: bool, stats: &Stats) -> io::Result<()> {
+    pub(crate) fn end(
+        &mut self,
+        ended: Ended,
+        readable: bool,
+        now: Instant,
+        stats: &Stats,
+    ) -> io::Result<()> {
         let Self { tail, writer } = self;
         let mut sink = Counting(writer, stats);
         let closed = if readable {
-            with_buffer(|buffer| tail.end(ended == Ended::Ran, buffer, &mut sink))
+            with_buffer(|buffer| tail.end(ended == Ended::Ran, now, buffer, &mut sink))
         } else {
             tail.give_up(&mut sink);
             Ok(())

@@ -11,6 +11,7 @@
 
 mod folder;
 mod held;
+mod late;
 mod name;
 mod packed;
 mod snapshot;

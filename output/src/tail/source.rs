@@ -128,6 +128,13 @@ impl Source {
         Ok(true)
     }
 
+    /// Goes to the end without reading. Gives how many bytes that leaves out, if there are any.
+    pub(crate) fn pass(&mut self) -> Option<u64> {
+        let unread = self.unread().filter(|unread| *unread > 0)?;
+        self.offset += unread;
+        Some(unread)
+    }
+
     /// How many bytes were not read, if that can be told.
     pub(crate) fn unread(&self) -> Option<u64> {
         match &self.bytes {

@@ -7,12 +7,15 @@ use std::time::{Duration, Instant};
 
 use super::folder::{Folder, LogRoot};
 use super::held::{Held, Lines, Sink, missing};
+use super::late::Late;
 use super::snapshot::{find, snapshot};
 use crate::archive::{Gap, GapReason, Position};
 
-/// How long the runtime may take to add the rest of a line to a file that was renamed, or whose
-/// container has ended.
+/// How long a file must have nothing new until the runtime is taken to be done with it: it may add the
+/// rest of a line after a rename, and after the end of the container.
 pub const SETTLE: Duration = Duration::from_millis(500);
+/// How long a log is read after the end of its container: the end is told before all is logged.
+const ENDED: Duration = Duration::from_secs(2);
 /// How many unread files are held open. Each may take the node's disk after the kubelet removed it.
 pub const HELD: usize = 16;
 /// The kubelet keeps five files: with four rotated ones, older ones may be gone.
@@ -38,12 +41,15 @@ pub struct Tail {
     folder: Option<Folder>,
     /// Oldest first; the first one is being read.
     files: VecDeque<Held>,
+    late: Late,
     /// The rotated files that were seen, of those that are still there.
     known: BTreeSet<String>,
     /// How many rotated files there were when it looked first.
     rotated_before: Option<usize>,
     position: Option<Position>,
     begun: Begun,
+    /// When it read last, if only to find nothing.
+    checked: Option<Instant>,
 }
 
 /// How far a tailer has come.
@@ -67,10 +73,12 @@ impl Tail {
             restart,
             folder: None,
             files: VecDeque::new(),
+            late: Late::default(),
             known: BTreeSet::new(),
             rotated_before: None,
             position: None,
             begun: Begun::Holding,
+            checked: None,
         }
     }
 
@@ -207,21 +215,33 @@ impl Tail {
         if self.begun == Begun::Resuming {
             self.find_position()?;
         }
+        if self.begun == Begun::Reading {
+            self.late.check(now, sink);
+            self.tell_gap(sink);
+        }
+        let read = self.read_or_close(now, buffer, sink);
+        match read {
+            Ok(_) => self.checked = Some(now),
+            Err(_) => self.count_error(),
+        }
+        read
+    }
+
+    fn read_or_close(
+        &mut self,
+        now: Instant,
+        buffer: &mut [u8],
+        sink: &mut impl Sink,
+    ) -> io::Result<Progress> {
         if self.begun != Begun::Reading {
             return Ok(Progress::Waiting);
         }
-        self.tell_gap(sink);
-        match self.read_first(now, buffer, sink) {
-            Err(error) => {
-                self.count_error();
-                Err(error)
-            }
-            Ok(Progress::Waiting) if self.files.len() > 1 && self.is_complete(now) => {
-                self.close_first(buffer, sink)?;
-                Ok(Progress::Read(0))
-            }
-            Ok(progress) => Ok(progress),
+        let progress = self.read_first(now, buffer, sink)?;
+        if progress == Progress::Waiting && self.is_complete(now) {
+            self.close_first(now, buffer, sink)?;
+            return Ok(Progress::Read(0));
         }
+        Ok(progress)
     }
 
     fn tell_gap(&mut self, sink: &mut impl Sink) {
@@ -283,7 +303,14 @@ impl Tail {
         now.saturating_duration_since(since) >= SETTLE
     }
 
-    fn close_first(&mut self, buffer: &mut [u8], sink: &mut impl Sink) -> io::Result<()> {
+    /// Lets the first file go, with what is left of it.
+    fn close_first(
+        &mut self,
+        now: Instant,
+        buffer: &mut [u8],
+        sink: &mut impl Sink,
+    ) -> io::Result<()> {
+        while self.read_first(now, buffer, sink)? != Progress::Waiting {}
         let Some(first) = self.files.front_mut() else {
             return Ok(());
         };
@@ -293,27 +320,42 @@ impl Tail {
         if let Some(position) = first.source.position() {
             self.position = Some(position);
         }
-        self.files.pop_front();
+        let since = self.files.get(1).map_or(now, |next| next.seen);
+        if let Some(first) = self.files.pop_front() {
+            self.late.watch(first.source, since);
+        }
         Ok(())
     }
 
-    /// Whether all was read of a log that ended at some time before `ended`.
+    /// Whether all was read of a log that ended at some time before `ended`, and the last read, some
+    /// time after that, found nothing.
     #[must_use]
-    pub fn is_drained(&self, ended: Instant, now: Instant) -> bool {
-        let settled = |since: Instant| now.saturating_duration_since(since) >= SETTLE;
-        match (self.files.len(), self.files.front()) {
-            (0, _) => settled(ended),
-            (1, Some(last)) => settled(ended) && last.quiet.is_some_and(settled),
+    pub fn is_drained(&self, ended: Instant) -> bool {
+        let Some(checked) = self.checked else {
+            return false;
+        };
+        let settled = |since, time| checked.saturating_duration_since(since) >= time;
+        let quiet = match (self.files.len(), self.files.front()) {
+            (0, _) => true,
+            (1, Some(last)) => last.quiet.is_some_and(|since| settled(since, SETTLE)),
             _ => false,
-        }
+        };
+        quiet && settled(ended, ENDED)
     }
 
     /// Closes a log that is drained. `ran` tells whether there must have been one.
     ///
     /// # Errors
     /// The last file cannot be read.
-    pub fn end(&mut self, ran: bool, buffer: &mut [u8], sink: &mut impl Sink) -> io::Result<()> {
-        self.close_first(buffer, sink)?;
+    pub fn end(
+        &mut self,
+        ran: bool,
+        now: Instant,
+        buffer: &mut [u8],
+        sink: &mut impl Sink,
+    ) -> io::Result<()> {
+        self.late.check(now, sink);
+        self.close_first(now, buffer, sink)?;
         if ran && self.begun != Begun::Reading {
             self.miss_end(sink);
         }

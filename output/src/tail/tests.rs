@@ -76,11 +76,17 @@ impl Reader {
 
     fn end(&mut self) {
         let ended = self.now;
-        self.drain();
-        assert!(self.tail.is_drained(ended, self.now));
-        self.tail
-            .end(true, &mut self.buffer, &mut self.seen)
-            .unwrap();
+        while !self.tail.is_drained(ended) {
+            self.drain();
+        }
+        self.close(true);
+    }
+
+    fn close(&mut self, ran: bool) {
+        let end = self
+            .tail
+            .end(ran, self.now, &mut self.buffer, &mut self.seen);
+        end.unwrap();
     }
 
     fn reasons(&self) -> Vec<GapReason> {
@@ -154,6 +160,47 @@ fn the_rest_of_a_line_comes_after_the_rename() {
         .unwrap();
     reader.drain();
     assert_eq!(reader.seen.bytes, b"first\nrest of the old new\n");
+}
+
+#[test]
+fn a_renamed_file_that_grows_after_it_was_let_go_is_a_gap() {
+    let mut kubelet = Kubelet::start();
+    let mut reader = Reader::new(&kubelet, None);
+    kubelet.write("first\n");
+    while !reader.step() {}
+    let mut old = kubelet.rename();
+    kubelet.write("new\n");
+    reader.drain();
+    let late = b"2026-11-30T19:00:00Z stdout P late\n";
+    old.write_all(late).unwrap();
+    reader.end();
+    assert_eq!(reader.seen.bytes, b"first\nnew\n");
+    assert_eq!(reader.reasons(), [GapReason::RotatedAway]);
+    assert_eq!(reader.seen.gaps[0].bytes, Some(late.len() as u64));
+}
+
+#[test]
+fn lines_that_come_between_the_last_read_and_the_end_are_lines() {
+    let mut kubelet = Kubelet::start();
+    let mut reader = Reader::new(&kubelet, None);
+    kubelet.write("first\n");
+    reader.drain();
+    kubelet.write(&"late\n".repeat(100));
+    reader.close(true);
+    assert_eq!(reader.seen.bytes, kubelet.written);
+    assert_eq!(reader.reasons(), []);
+}
+
+#[test]
+fn a_log_is_drained_by_a_read_after_its_end_not_by_time() {
+    let kubelet = Kubelet::start();
+    let mut reader = Reader::new(&kubelet, None);
+    reader.drain();
+    let ended = reader.now;
+    reader.now += Duration::from_mins(1);
+    assert!(!reader.tail.is_drained(ended));
+    reader.step();
+    assert!(reader.tail.is_drained(ended));
 }
 
 #[test]
@@ -266,10 +313,7 @@ fn a_log_that_was_never_there_is_a_gap_only_if_the_command_ran() {
     for (ran, reasons) in [(true, vec![GapReason::Removed]), (false, vec![])] {
         let mut reader = Reader::new(&kubelet, None);
         reader.drain();
-        reader
-            .tail
-            .end(ran, &mut reader.buffer, &mut reader.seen)
-            .unwrap();
+        reader.close(ran);
         assert_eq!(reader.reasons(), reasons);
     }
 }
