@@ -98,7 +98,8 @@ impl<'a> Task<'a> {
             Resumed::Done(manifest) => return Ok(Some(*manifest)),
             Resumed::At(writer) => writer,
         };
-        tail.resume(writer.position().cloned());
+        let started = self.assignment.borrow().started;
+        tail.resume(writer.position().cloned(), started);
         self.follow(Pair { tail, writer }).await
     }
 

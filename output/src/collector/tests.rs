@@ -24,7 +24,7 @@ fn assignment(ended: Ended) -> Assignment {
         namespace: "ns".to_owned(),
         name: "hello".to_owned(),
         folder: "pod/box".to_owned(),
-        started: None,
+        started: (ended != Ended::NeverRan).then(|| "2026-11-30T19:00:00Z".parse().unwrap()),
         ended,
     }
 }
@@ -202,7 +202,7 @@ async fn a_log_that_is_gone_is_missed_if_the_command_ran(
 ) {
     let mut node = Node::start([]);
     node.kubelet.remove_all();
-    node.restart(Ended::No);
+    node.restart(ended);
     let manifest = node.end(ended).await;
     assert_eq!((manifest.state, manifest.bytes), (state, 0));
 }
@@ -229,12 +229,7 @@ async fn a_container_that_runs_on_after_its_pod_is_said_to_have_never_run_is_rea
 async fn a_container_that_was_seen_to_start_did_run() {
     let mut node = Node::start([]);
     node.kubelet.remove_all();
-    let started = "2026-11-30T19:00:00Z".parse().ok();
     node.restart(Ended::No);
-    node.collector.assign(Assignment {
-        started,
-        ..assignment(Ended::No)
-    });
     let manifest = node.end(Ended::NeverRan).await;
     assert_eq!(manifest.state, Saved::Partial);
 }

@@ -4,12 +4,13 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::folder::FileId;
 use super::packed::Packed;
 use crate::archive::Position;
-use crate::cri::{Parser, Sink};
+use crate::cri::{Parser, Sink, head};
 
 /// So much of a file's beginning tells it from others: its first line has a time in nanoseconds.
 const MARKED: usize = 256;
@@ -57,6 +58,13 @@ impl Source {
             self.mark = mark_of(&beginning[..length]);
         }
         Ok(self.mark.as_deref())
+    }
+
+    /// When its first line was logged; `None` if it has none.
+    pub(crate) fn begins(&mut self) -> io::Result<Option<Timestamp>> {
+        let mut beginning = [0; MARKED];
+        let length = self.read_at(&mut beginning, 0)?;
+        Ok(head(&beginning[..length]).map(|(head, _)| head.time))
     }
 
     /// Goes on where it was left.

@@ -5,6 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::folder::{Folder, LogRoot};
 use super::held::{Held, Lines, Sink, missing};
 use super::late::Late;
@@ -18,8 +20,12 @@ pub const SETTLE: Duration = Duration::from_millis(500);
 const ENDED: Duration = Duration::from_secs(2);
 /// How many unread files are held open. Each may take the node's disk after the kubelet removed it.
 pub const HELD: usize = 16;
-/// The kubelet keeps five files: with four rotated ones, older ones may be gone.
+/// The kubelet keeps five files, if it is not told otherwise: with four rotated ones, older ones may be
+/// gone.
 const ROTATED_KEPT: usize = 4;
+/// How long after the start of a container the first line of its log may be for that log to be whole,
+/// where one may be gone. The start is known to the second.
+const AT_ONCE: SignedDuration = SignedDuration::from_secs(2);
 /// How often a file that cannot be read is tried, if there are later ones.
 const TRIES: u32 = 10;
 
@@ -47,6 +53,8 @@ pub struct Tail {
     /// How many rotated files there were when it looked first.
     rotated_before: Option<usize>,
     position: Option<Position>,
+    /// When the container started, if that is known.
+    started: Option<Timestamp>,
     begun: Begun,
     /// When it read last, if only to find nothing.
     checked: Option<Instant>,
@@ -77,14 +85,16 @@ impl Tail {
             known: BTreeSet::new(),
             rotated_before: None,
             position: None,
+            started: None,
             begun: Begun::Holding,
             checked: None,
         }
     }
 
-    /// Reads from a position on, or from the beginning.
-    pub fn resume(&mut self, position: Option<Position>) {
+    /// Reads from a position on, or from the beginning of a container's log that started then.
+    pub fn resume(&mut self, position: Option<Position>, started: Option<Timestamp>) {
         self.position = position;
+        self.started = started;
         self.begun = Begun::Resuming;
     }
 
@@ -179,15 +189,15 @@ impl Tail {
 
     /// Goes to the position, once there are files: which of them come after it?
     fn find_position(&mut self) -> io::Result<()> {
-        let Some(first) = self.files.front_mut() else {
+        if self.files.is_empty() {
             return Ok(());
-        };
+        }
         let gone = Some(missing(GapReason::RotatedAway, None));
         match &self.position {
-            None if self.rotated_before >= Some(ROTATED_KEPT) => {
-                first.gap_before = first.gap_before.or(gone);
+            None => {
+                let gone = gone.filter(|_| self.lacks_beginning());
+                first_gap(&mut self.files, gone);
             }
-            None => {}
             Some(position) => match find(self.files.iter_mut(), &position.file)? {
                 Some(at) => {
                     self.files.drain(..at);
@@ -200,6 +210,19 @@ impl Tail {
         }
         self.begun = Begun::Reading;
         Ok(())
+    }
+
+    /// Whether files may have been rotated away before it looked first: the kubelet may be told to keep
+    /// but one rotated file.
+    fn lacks_beginning(&mut self) -> bool {
+        let first = self.files.front_mut();
+        let begins = first.and_then(|first| first.source.begins().ok().flatten());
+        let at_once = |(begins, started): (Timestamp, Timestamp)| begins <= started + AT_ONCE;
+        match self.rotated_before {
+            None | Some(0) => false,
+            Some(rotated) if rotated >= ROTATED_KEPT => true,
+            Some(_) => !begins.zip(self.started).is_some_and(at_once),
+        }
     }
 
     /// Reads on, at most one buffer.

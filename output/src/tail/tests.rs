@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use jiff::SignedDuration;
 use proptest::prelude::*;
 
 use super::kubelet::Kubelet;
@@ -42,7 +43,7 @@ impl Reader {
     fn new(kubelet: &Kubelet, position: Option<Position>) -> Self {
         let root = Arc::new(LogRoot::open(kubelet.root()).unwrap());
         let mut tail = Tail::new(root, "pod/box", 0);
-        tail.resume(position);
+        tail.resume(position, "2026-11-30T19:00:00Z".parse().ok());
         Self {
             tail,
             now: Instant::now(),
@@ -257,6 +258,44 @@ fn a_reader_that_starts_late_says_that_the_beginning_may_be_missing() {
     kubelet.write("round 3\n");
     kubelet.rotate();
     let mut reader = Reader::new(&kubelet, None);
+    reader.drain();
+    assert_eq!(reader.reasons(), [GapReason::RotatedAway]);
+}
+
+#[rstest::rstest]
+#[case(0, 1, vec![])]
+#[case(0, 2, vec![GapReason::RotatedAway])]
+#[case(1, 3, vec![GapReason::RotatedAway])]
+fn a_kubelet_that_keeps_few_files_may_have_removed_the_first(
+    #[case] kept: usize,
+    #[case] rounds: u32,
+    #[case] reasons: Vec<GapReason>,
+) {
+    let mut kubelet = Kubelet::start();
+    kubelet.kept = kept;
+    for round in 0..rounds {
+        kubelet.write(&format!("round {round}\n"));
+        kubelet.rotate();
+        // It looks every ten seconds.
+        kubelet.time += SignedDuration::from_secs(10);
+    }
+    kubelet.write("end\n");
+    let mut reader = Reader::new(&kubelet, None);
+    reader.drain();
+    let whole = reader.seen.bytes == kubelet.written;
+    assert_eq!(
+        (reader.reasons(), whole),
+        (reasons.clone(), reasons.is_empty())
+    );
+}
+
+#[test]
+fn a_rotated_file_is_a_gap_where_the_start_is_not_known() {
+    let mut kubelet = Kubelet::start();
+    kubelet.write("one\n");
+    kubelet.rotate();
+    let mut reader = Reader::new(&kubelet, None);
+    reader.tail.resume(None, None);
     reader.drain();
     assert_eq!(reader.reasons(), [GapReason::RotatedAway]);
 }
