@@ -42,7 +42,7 @@ fn open_all(
     let open = |name: &LogName| {
         let (file, id) = folder.open(name)?;
         let packed = matches!(name, LogName::Rotated { packed: true, .. });
-        Ok((Source::new(file, id, packed)?, name.suffix().is_some()))
+        Ok((Source::new(file, id, packed), name.suffix().is_some()))
     };
     names.iter().filter(is_new).map(open).collect()
 }

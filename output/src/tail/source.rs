@@ -31,19 +31,19 @@ enum Bytes {
 }
 
 impl Source {
-    pub(crate) fn new(file: File, id: FileId, packed: bool) -> io::Result<Self> {
+    pub(crate) fn new(file: File, id: FileId, packed: bool) -> Self {
         let bytes = if packed {
-            Bytes::Packed(Box::new(Packed::new(file)?))
+            Bytes::Packed(Box::new(Packed::new(file)))
         } else {
             Bytes::Plain(file)
         };
-        Ok(Self {
+        Self {
             bytes,
             id,
             mark: None,
             offset: 0,
             parser: Parser::default(),
-        })
+        }
     }
 
     pub(crate) const fn is_packed(&self) -> bool {
