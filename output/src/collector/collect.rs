@@ -17,7 +17,7 @@ use super::retry::{Failures, delay};
 use super::stats::Stats;
 use super::turn::Pair;
 use crate::archive::{Archive, Error, Flushed, Manifest, Result, Resumed, Writer};
-use crate::tail::{LogRoot, Progress, Tail};
+use crate::tail::{LogRoot, Progress, Tail, is_of_limit};
 
 /// How often a log is looked at that had nothing new.
 const POLL: Duration = Duration::from_millis(100);
@@ -38,7 +38,16 @@ pub(crate) struct Shared {
     pub(crate) archive: Archive,
     pub(crate) logs: Arc<LogRoot>,
     pub(crate) budget: Budget,
+    /// How many files all tasks together may hold open.
+    pub(crate) files: i64,
     pub(crate) stats: Arc<Stats>,
+}
+
+impl Shared {
+    /// Whether files are to be let go rather than held.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.stats.held.get() >= self.files
+    }
 }
 
 /// Collects until the manifest is durable. Dropping it stops it anywhere.
@@ -139,6 +148,7 @@ impl<'a> Task<'a> {
     }
 
     fn look(&mut self, tail: &mut Tail) {
+        tail.crowd(self.shared.is_crowded());
         if let Err(error) = tail.look(Instant::now().into_std()) {
             self.note_log_error(&error);
         }
@@ -186,6 +196,7 @@ impl<'a> Task<'a> {
         };
         let before = pair.writer.waiting();
         let (now, shared) = (Instant::now().into_std(), self.shared.clone());
+        pair.tail.crowd(shared.is_crowded());
         let reading = tokio::task::spawn_blocking(move || {
             let progress = pair.read(now, &shared.stats);
             let waiting = pair.writer.waiting();
@@ -301,7 +312,10 @@ impl<'a> Task<'a> {
         if self.log_failures == 0 {
             tracing::warn!(error = %error, "a log cannot be read; trying again");
         }
-        self.log_failures = self.log_failures.saturating_add(1);
+        // It does not count against a log that others hold too many files.
+        if !is_of_limit(error) {
+            self.log_failures = self.log_failures.saturating_add(1);
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::budget::Budget;
 use super::collect::{Shared, collect};
 use super::stats::Stats;
 use crate::archive::{Archive, RunKey};
-use crate::tail::LogRoot;
+use crate::tail::{LogRoot, share_of_limit};
 
 /// Collects the output of boxes.
 #[derive(Debug)]
@@ -41,6 +41,7 @@ impl Collector {
             archive,
             logs: Arc::new(logs),
             budget,
+            files: i64::try_from(share_of_limit()).unwrap_or(i64::MAX),
             stats: Arc::default(),
         };
         let collector = Self {

@@ -20,6 +20,8 @@ pub const SETTLE: Duration = Duration::from_millis(500);
 const ENDED: Duration = Duration::from_secs(2);
 /// How many unread files are held open. Each may take the node's disk after the kubelet removed it.
 pub const HELD: usize = 16;
+/// How many are held where all boxes together hold too many: as many as the kubelet keeps.
+const HELD_IF_CROWDED: usize = 5;
 /// The kubelet keeps five files, if it is not told otherwise: with four rotated ones, older ones may be
 /// gone.
 const ROTATED_KEPT: usize = 4;
@@ -48,6 +50,7 @@ pub struct Tail {
     /// Oldest first; the first one is being read.
     files: VecDeque<Held>,
     late: Late,
+    crowded: bool,
     /// The rotated files that were seen, of those that are still there.
     known: BTreeSet<String>,
     /// How many rotated files there were when it looked first.
@@ -82,6 +85,7 @@ impl Tail {
             folder: None,
             files: VecDeque::new(),
             late: Late::default(),
+            crowded: false,
             known: BTreeSet::new(),
             rotated_before: None,
             position: None,
@@ -96,6 +100,11 @@ impl Tail {
         self.position = position;
         self.started = started;
         self.begun = Begun::Resuming;
+    }
+
+    /// Says whether all tailers together hold too many files: then it holds no more than it does.
+    pub fn crowd(&mut self, crowded: bool) {
+        self.crowded = crowded;
     }
 
     /// How far it has read.
@@ -161,8 +170,12 @@ impl Tail {
                 None => {}
             }
         }
+        let most = match self.crowded {
+            true => self.files.len().clamp(HELD_IF_CROWDED, HELD),
+            false => HELD,
+        };
         self.files.append(&mut found);
-        while self.files.len() > HELD {
+        while self.files.len() > most {
             self.skip(GapReason::Overrun);
         }
         Ok(())

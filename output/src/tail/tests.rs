@@ -346,6 +346,22 @@ fn too_many_unread_files_are_let_go_with_their_size() {
 }
 
 #[test]
+fn where_all_hold_too_many_files_none_takes_more_than_the_kubelet_keeps() {
+    let mut kubelet = Kubelet::start();
+    let mut reader = Reader::new(&kubelet, None);
+    for round in 0..10 {
+        reader.tail.crowd(round > 6);
+        kubelet.write("0123456789\n");
+        reader.look();
+        kubelet.rotate();
+        reader.look();
+    }
+    assert_eq!(reader.tail.held(), 8, "what it held, it holds");
+    reader.end();
+    assert_eq!(reader.reasons(), [GapReason::Overrun]);
+}
+
+#[test]
 fn a_log_that_was_never_there_is_a_gap_only_if_the_command_ran() {
     let kubelet = Kubelet::start();
     kubelet.remove_all();
