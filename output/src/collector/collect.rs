@@ -159,6 +159,7 @@ impl<'a> Task<'a> {
         loop {
             let progress;
             (pair, progress) = self.turn(pair).await?;
+            self.note_end(&pair.tail);
             let drained = matches!(progress, Ok(Progress::Waiting)) && self.is_drained(&pair);
             if drained && !pair.writer.has_waiting() {
                 return self.finish(pair, true).await;
@@ -264,18 +265,23 @@ impl<'a> Task<'a> {
         }
     }
 
-    fn is_drained(&mut self, pair: &Pair) -> bool {
-        let end = self.end(&pair.tail);
-        if end == Ended::No {
+    /// Notes when the container is first known to have ended: tries to read count from then.
+    fn note_end(&mut self, tail: &Tail) {
+        if self.end(tail) == Ended::No {
             self.ended = None;
-            return false;
+        } else if self.ended.is_none() {
+            self.ended = Some(Instant::now());
+            self.log_failures = 0;
         }
-        let now = Instant::now();
-        let mut ended = *self.ended.get_or_insert(now);
-        if end == Ended::Unknown {
-            ended += VANISHED;
-        }
-        pair.tail.is_drained(ended.into_std())
+    }
+
+    fn is_drained(&self, pair: &Pair) -> bool {
+        let wait = match self.end(&pair.tail) {
+            Ended::Unknown => VANISHED,
+            Ended::No | Ended::Ran | Ended::NeverRan => Duration::ZERO,
+        };
+        self.ended
+            .is_some_and(|ended| pair.tail.is_drained((ended + wait).into_std()))
     }
 
     fn end(&self, tail: &Tail) -> Ended {

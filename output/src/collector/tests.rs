@@ -287,6 +287,20 @@ async fn what_is_logged_late_while_the_archive_is_slow_is_saved() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_link_beside_a_log_that_is_held_does_not_keep_it_from_being_read() {
+    let mut node = Node::start([]);
+    node.kubelet.write("held\n");
+    node.live(SECOND, Ended::No).await;
+    node.kubelet.replace_by_link("/etc/passwd");
+    node.kubelet.write("and read\n");
+    let manifest = node.end(Ended::Ran).await;
+    let (bytes, gaps) = node.read().await;
+    assert_eq!(bytes, node.kubelet.written);
+    assert_eq!(gaps, [GapReason::Unreadable]);
+    assert_eq!(manifest.state, Saved::Partial);
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_collectors_at_once_save_once() {
     let mut node = Node::start([]);
     let (mut other, mut outcomes) = new_collector(&node.kubelet, &node.store);

@@ -50,7 +50,15 @@ impl Pair {
 
     /// Opens what is new and reads on.
     pub(crate) fn read(&mut self, now: Instant, stats: &Stats) -> io::Result<Progress> {
-        self.tail.look(now)?;
+        // What is held can be read, whatever stands beside it.
+        let looked = self.tail.look(now);
+        match self.read_some(now, stats)? {
+            Progress::Waiting => looked.map(|()| Progress::Waiting),
+            progress @ Progress::Read(_) => Ok(progress),
+        }
+    }
+
+    fn read_some(&mut self, now: Instant, stats: &Stats) -> io::Result<Progress> {
         let mut total = 0;
         for _ in 0..READS {
             match self.read_one(now, stats)? {
@@ -83,7 +91,7 @@ impl Pair {
         let closed = if readable {
             with_buffer(|buffer| tail.end(ended == Ended::Ran, now, buffer, &mut sink))
         } else {
-            tail.give_up(&mut sink);
+            with_buffer(|buffer| tail.give_up(now, buffer, &mut sink));
             Ok(())
         };
         if ended == Ended::Unknown {

@@ -144,6 +144,13 @@ impl Kubelet {
         log.set_len(length - bytes).unwrap();
     }
 
+    /// Puts something else in the place of the oldest rotated file.
+    pub(crate) fn spoil_oldest(&self, spoil: impl FnOnce(&Path)) {
+        let oldest = self.rotated().remove(0);
+        fs::remove_file(&oldest).unwrap();
+        spoil(&oldest);
+    }
+
     pub(crate) fn replace_by_link(&self, target: &str) {
         fs::remove_file(self.current()).unwrap();
         std::os::unix::fs::symlink(target, self.current()).unwrap();

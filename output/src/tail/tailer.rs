@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::folder::{Folder, LogRoot};
 use super::held::{Held, Lines, Sink, missing};
 use super::late::Late;
-use super::snapshot::{find, snapshot};
+use super::snapshot::{Found, find, snapshot};
 use crate::archive::{Gap, GapReason, Position};
 
 /// How long a file must have nothing new until the runtime is taken to be done with it: it may add the
@@ -150,19 +150,19 @@ impl Tail {
         if newest.is_some() && (current.is_none() || current == newest) {
             return Ok(());
         }
-        let (known, found) = snapshot(folder, &self.known)?;
-        let hold = |(source, rotated)| Held::new(source, rotated, now);
-        self.hold(found.into_iter().map(hold).collect())?;
-        self.rotated_before.get_or_insert(known.len());
-        self.known = known;
-        Ok(())
+        let found = snapshot(folder, &self.known)?;
+        let hold = |opened| Held::new(opened, now);
+        self.hold(found.opened.into_iter().map(hold).collect());
+        self.rotated_before.get_or_insert(found.known.len());
+        self.known = found.known;
+        found.error.map_or(Ok(()), Err)
     }
 
     /// Takes new files. The first of them should be the one that was the newest, renamed.
-    fn hold(&mut self, mut found: VecDeque<Held>) -> io::Result<()> {
+    fn hold(&mut self, mut found: VecDeque<Held>) {
         // Between a rename and the opening of a new file, the newest one has its new name already.
         if let Some(newest) = self.files.back_mut().filter(|newest| !newest.rotated) {
-            match newest.find_renamed(&mut found)? {
+            match newest.find_renamed(&mut found) {
                 Some(at) => drop(found.drain(..=at)),
                 None if found.len() > 1 => {
                     found[0].gap_before = Some(missing(GapReason::RotatedAway, None));
@@ -178,7 +178,6 @@ impl Tail {
         while self.files.len() > most {
             self.skip(GapReason::Overrun);
         }
-        Ok(())
     }
 
     /// Lets the first file go unread and tells so before the next one.
@@ -211,18 +210,31 @@ impl Tail {
                 let gone = gone.filter(|_| self.lacks_beginning());
                 first_gap(&mut self.files, gone);
             }
-            Some(position) => match find(self.files.iter_mut(), &position.file)? {
-                Some(at) => {
+            Some(position) => match find(self.files.iter_mut(), &position.file) {
+                Found::At(at) => {
                     self.files.drain(..at);
                     self.files[0].gap_before = None;
                     self.files[0].source.seek(position);
                 }
-                None if !position.gap_told => first_gap(&mut self.files, gone),
-                None => {}
+                Found::Unsure(at, error) => return self.pass_unsure(at, error),
+                Found::Nowhere if !position.gap_told => first_gap(&mut self.files, gone),
+                Found::Nowhere => {}
             },
         }
         self.begun = Begun::Reading;
         Ok(())
+    }
+
+    /// The position may be in a file that cannot be read: what is before was read, and it is let go
+    /// with them if it stays so.
+    fn pass_unsure(&mut self, at: usize, error: io::Error) -> io::Result<()> {
+        self.files[at].errors += 1;
+        if self.files[at].errors >= TRIES && at + 1 < self.files.len() {
+            self.files.drain(..=at);
+            self.files[0].gap_before = Some(missing(GapReason::Unreadable, None));
+            self.begun = Begun::Reading;
+        }
+        Err(error)
     }
 
     /// Whether files may have been rotated away before it looked first: the kubelet may be told to keep
@@ -407,10 +419,22 @@ impl Tail {
         }
     }
 
-    /// Gives up what cannot be read of a log that has ended, and says so.
-    pub fn give_up(&mut self, sink: &mut impl Sink) {
-        sink.gap(missing(GapReason::Unreadable, self.unread()));
-        self.files.clear();
+    /// Reads what can be read of a log that has ended, and says of what cannot be.
+    pub fn give_up(&mut self, now: Instant, buffer: &mut [u8], sink: &mut impl Sink) {
+        let mut unread = Some(0);
+        while !self.files.is_empty() {
+            self.tell_gap(sink);
+            let known = self.begun == Begun::Reading;
+            if !known || self.close_first(now, buffer, sink).is_err() {
+                let first = self.files.pop_front().filter(|_| known);
+                let bytes = first.and_then(|first| first.source.unread());
+                unread = unread.zip(bytes).map(|(all, bytes)| all + bytes);
+            }
+        }
+        sink.gap(missing(
+            GapReason::Unreadable,
+            unread.filter(|bytes| *bytes > 0),
+        ));
         self.position.get_or_insert_default().gap_told = true;
     }
 }

@@ -56,6 +56,15 @@ impl Reader {
         self.tail.look(self.now).unwrap();
     }
 
+    /// Reads all that is there, whatever cannot be read.
+    fn drain_what_can_be(&mut self) {
+        for _ in 0..40 {
+            let _ = self.tail.look(self.now);
+            let _ = self.tail.read(self.now, &mut self.buffer, &mut self.seen);
+            self.now += SETTLE;
+        }
+    }
+
     fn read(&mut self) -> Progress {
         let read = self.tail.read(self.now, &mut self.buffer, &mut self.seen);
         read.unwrap()
@@ -459,6 +468,74 @@ fn a_link_in_the_place_of_a_log_is_not_read() {
     kubelet.replace_by_link("/etc/passwd");
     let mut reader = Reader::new(&kubelet, None);
     assert!(reader.tail.look(reader.now).is_err());
+}
+
+#[test]
+fn a_rotated_file_that_cannot_be_opened_is_a_gap_and_the_others_are_read() {
+    let mut kubelet = Kubelet::start();
+    for text in ["lost\n", "kept\n"] {
+        kubelet.write(text);
+        kubelet.rotate();
+    }
+    kubelet.write("end\n");
+    kubelet.spoil_oldest(|path| std::os::unix::fs::symlink("/etc/passwd", path).unwrap());
+    let mut reader = Reader::new(&kubelet, None);
+    reader.drain_what_can_be();
+    assert_eq!(reader.seen.bytes, b"kept\nend\n");
+    assert_eq!(reader.reasons(), [GapReason::Unreadable]);
+}
+
+#[test]
+fn a_file_without_a_mark_does_not_hide_the_one_that_was_read() {
+    let mut kubelet = Kubelet::start();
+    kubelet.write("old\n");
+    kubelet.rotate();
+    kubelet.write("read\n");
+    kubelet.rotate();
+    let mut reader = Reader::new(&kubelet, None);
+    reader.drain();
+    let position = reader.tail.position().cloned();
+    kubelet.write("new\n");
+    kubelet.spoil_oldest(|path| drop(std::fs::write(path, b"")));
+    let mut next = Reader::new(&kubelet, position);
+    next.seen = reader.seen;
+    next.end();
+    assert_eq!(next.seen.bytes, kubelet.written);
+    assert_eq!(next.reasons(), []);
+}
+
+#[test]
+fn what_was_read_is_not_read_again_where_its_file_cannot_be_told() {
+    let mut kubelet = Kubelet::start();
+    kubelet.write("read\n");
+    let mut reader = Reader::new(&kubelet, None);
+    reader.drain();
+    let position = reader.tail.position().cloned();
+    kubelet.rotate();
+    kubelet.write("more\n");
+    kubelet.rotate();
+    kubelet.write("new\n");
+    kubelet.spoil_oldest(|path| drop(std::fs::write(path, b"not packed")));
+    let mut next = Reader::new(&kubelet, position);
+    next.drain_what_can_be();
+    assert_eq!(next.seen.bytes, b"more\nnew\n");
+    assert_eq!(next.reasons(), [GapReason::Unreadable]);
+}
+
+#[test]
+fn what_is_given_up_is_what_cannot_be_read() {
+    let mut kubelet = Kubelet::start();
+    kubelet.write("one\n");
+    let mut reader = Reader::new(&kubelet, None);
+    reader.step();
+    kubelet.rename();
+    kubelet.write("two\n");
+    reader.look();
+    reader
+        .tail
+        .give_up(reader.now, &mut reader.buffer, &mut reader.seen);
+    assert_eq!(reader.seen.bytes, kubelet.written);
+    assert_eq!(reader.reasons(), [GapReason::Unreadable]);
 }
 
 #[derive(Clone, Debug)]
