@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use prometheus_client::metrics::gauge::Gauge;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinError;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -38,6 +38,10 @@ pub(crate) struct Shared {
     pub(crate) archive: Archive,
     pub(crate) logs: Arc<LogRoot>,
     pub(crate) budget: Budget,
+    /// Turns that read logs.
+    pub(crate) reading: Semaphore,
+    /// Calls on the archive, which may hang: they are not to take the threads that read.
+    pub(crate) storing: Semaphore,
     /// How many files all tasks together may hold open.
     pub(crate) files: i64,
     pub(crate) stats: Arc<Stats>,
@@ -119,9 +123,11 @@ impl<'a> Task<'a> {
                 let assignment = self.assignment.borrow();
                 (assignment.run.clone(), assignment.label())
             };
-            let archive = self.shared.archive.clone();
+            let shared = self.shared;
+            let archive = &shared.archive;
             let resuming = async {
-                let resumed = Writer::resume(&archive, &run).await?;
+                let _turn = shared.storing.acquire().await;
+                let resumed = Writer::resume(archive, &run).await?;
                 if let Resumed::At(_) = resumed {
                     archive.put_label(&label).await?;
                 }
@@ -191,15 +197,17 @@ impl<'a> Task<'a> {
 
     /// Reads on, on a thread for that, when the budget allows it.
     async fn turn(&mut self, mut pair: Pair) -> Result<(Pair, io::Result<Progress>)> {
+        let turn = self.shared.reading.acquire().await;
         let reserved = self.reserved.take();
         let Some(mut share) = reserved.or_else(|| self.shared.budget.try_take(pair.wants())) else {
+            drop(turn);
             return self.wait_for_budget(pair).await;
         };
-        let before = pair.writer.waiting();
+        let (before, most) = (pair.writer.waiting(), share.bytes());
         let (now, shared) = (Instant::now().into_std(), self.shared.clone());
         pair.tail.crowd(shared.is_crowded());
         let reading = tokio::task::spawn_blocking(move || {
-            let progress = pair.read(now, &shared.stats);
+            let progress = pair.read(now, most, &shared.stats);
             let waiting = pair.writer.waiting();
             let closed = if waiting < SEGMENT {
                 Ok(())
@@ -209,6 +217,7 @@ impl<'a> Task<'a> {
             closed.map(|()| (pair, progress, waiting - before))
         });
         let (pair, progress, read) = reading.await.map_err(|error| broken(&error))??;
+        drop(turn);
         share.shrink_to(read);
         self.share.merge(share);
         self.held.set(pair.tail.held());
@@ -239,9 +248,12 @@ impl<'a> Task<'a> {
     async fn flush(&mut self, pair: &mut Pair) -> Flushed {
         let oldest = pair.writer.oldest();
         loop {
-            let Pair { tail, writer } = pair;
-            let flushed = self.looking(tail, writer.flush()).await;
-            match flushed {
+            let (shared, Pair { tail, writer }) = (self.shared, &mut *pair);
+            let flushing = async {
+                let _turn = shared.storing.acquire().await;
+                writer.flush().await
+            };
+            match self.looking(tail, flushing).await {
                 Ok(flushed) => {
                     self.stored(oldest);
                     return flushed;
@@ -297,7 +309,10 @@ impl<'a> Task<'a> {
             let _ = pair.end(ended, false, now, &self.shared.stats);
         }
         loop {
-            match pair.writer.finish().await {
+            let turn = self.shared.storing.acquire().await;
+            let finished = pair.writer.finish().await;
+            drop(turn);
+            match finished {
                 Ok(manifest) => return Ok(manifest),
                 Err(error) => sleep(self.failures.count(&self.shared.stats, &error)).await,
             }

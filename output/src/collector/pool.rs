@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::assignment::{Assignment, Outcome};
@@ -12,6 +12,13 @@ use super::collect::{Shared, collect};
 use super::stats::Stats;
 use crate::archive::{Archive, RunKey};
 use crate::tail::{LogRoot, share_of_limit};
+
+/// How many boxes read their logs at once, on a thread each.
+pub const READING: usize = 16;
+/// How many boxes wait for the archive at once. Each has up to [`CALLS`] calls under way.
+pub const STORING: usize = 16;
+/// How many objects one box reads at once, at most.
+pub const CALLS: usize = 8;
 
 /// Collects the output of boxes.
 #[derive(Debug)]
@@ -41,6 +48,8 @@ impl Collector {
             archive,
             logs: Arc::new(logs),
             budget,
+            reading: Semaphore::new(READING),
+            storing: Semaphore::new(STORING),
             files: i64::try_from(share_of_limit()).unwrap_or(i64::MAX),
             stats: Arc::default(),
         };

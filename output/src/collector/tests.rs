@@ -319,6 +319,58 @@ async fn two_collectors_at_once_save_once() {
     assert_eq!(same.manifest, manifest);
 }
 
+/// Boxes whose archive hangs, as a folder on a network may, each in a thread that nobody gets back.
+fn hung_boxes(archive: &std::path::Path) -> impl Iterator<Item = Assignment> {
+    let hung = |number| {
+        let uid = Uid::parse(&format!("hung-{number}")).unwrap();
+        let run = RunKey::first(uid.clone(), uid);
+        let folder = archive.join(format!("runs/{0}/{0}/0", run.pod_uid));
+        let manifest = folder.join("manifest.json");
+        std::fs::create_dir_all(folder).unwrap();
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, manifest, kind, mode, 0).unwrap();
+        Assignment {
+            run,
+            ..assignment(Ended::No)
+        }
+    };
+    (0..STORING * 3).map(hung)
+}
+
+#[test]
+fn an_archive_that_hangs_does_not_keep_logs_from_being_read() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(READING + STORING)
+        .enable_all()
+        .build()
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let archive = format!("file://{}", folder.path().display());
+    let archive = Archive::open(&archive, &crate::archive::Options::default()).unwrap();
+    let mut kubelet = Kubelet::start();
+    let logs = LogRoot::open(kubelet.root()).unwrap();
+    let boxes = hung_boxes(folder.path());
+    let read = runtime.block_on(async {
+        let (mut collector, _outcomes) = Collector::new(logs, archive, Budget::new(2 << 20));
+        let stats = collector.stats();
+        let until = async |bytes| {
+            while stats.log_bytes.get() < bytes {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        kubelet.write("before\n");
+        collector.assign(assignment(Ended::No));
+        until(1).await;
+        boxes.for_each(|hung| collector.assign(hung));
+        kubelet.write("after\n");
+        timeout(10 * SECOND, until(stats.log_bytes.get() + 1)).await
+    });
+    // Threads that hang are left.
+    runtime.shutdown_background();
+    assert!(read.is_ok());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_box_that_is_forgotten_is_let_go() {
     let mut node = Node::start([]);
