@@ -170,9 +170,10 @@ impl Tail {
                 None => {}
             }
         }
-        let most = match self.crowded {
-            true => self.files.len().clamp(HELD_IF_CROWDED, HELD),
-            false => HELD,
+        let most = if self.crowded {
+            self.files.len().clamp(HELD_IF_CROWDED, HELD)
+        } else {
+            HELD
         };
         self.files.append(&mut found);
         while self.files.len() > most {
