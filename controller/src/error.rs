@@ -76,6 +76,19 @@ pub(crate) fn says_absent(error: &kube::Error, name: &str) -> bool {
     })
 }
 
+/// Every class.
+pub(crate) const CLASSES: [&str; 9] = [
+    "timeout",
+    "transport",
+    "forbidden",
+    "not_found",
+    "conflict",
+    "invalid",
+    "throttled",
+    "server",
+    "other",
+];
+
 fn class_of(error: &kube::Error) -> &'static str {
     match api_status(error).map(|status| status.code) {
         None => "transport",

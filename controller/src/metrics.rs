@@ -14,6 +14,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::cache::{CachedBox, UNREADABLE};
+use crate::error::CLASSES;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StateLabel {
@@ -87,6 +88,10 @@ impl Metrics {
             "Writes to the API server, by kind",
             metrics.writes.clone(),
         );
+        // A counter that is not there before its first error hides that error from `increase()`.
+        for class in CLASSES {
+            drop(metrics.errors.get_or_create(&ClassLabel { class }));
+        }
         registry.register(
             "reconcile_errors",
             "Failed passes, by class",

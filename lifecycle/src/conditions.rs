@@ -297,13 +297,13 @@ fn waiting(status: &BoxStatus, world: &World) -> (&'static str, String) {
         );
         return ("ForeignFinalizer", message);
     }
-    (
-        "Stopping",
-        format!(
-            "waiting until the pod has stopped and is deleted{}",
-            waits_for(pod)
-        ),
-    )
+    // What an ended box waited for on its way to the start is no news any more.
+    let waits = match status.reason {
+        Some(_) => String::new(),
+        None => waits_for(pod),
+    };
+    let message = format!("waiting until the pod has stopped and is deleted{waits}");
+    ("Stopping", message)
 }
 
 fn unreachable(world: &World, pod: &PodView) -> Option<String> {

@@ -257,3 +257,22 @@ fn a_pod_that_a_node_rejected_waits_for_its_collector_too() {
         .with(rejected.in_phase(Phase::Failed));
     assert_eq!(world.write(), None);
 }
+
+/// The kubelet's last words about a pull must not cost a write while the output is awaited.
+#[test]
+fn what_an_ended_box_waited_for_before_is_no_news() {
+    let message = |reason: &str| {
+        let pod = crate::fixtures::a_bound_pod()
+            .waits(reason, Some("no such image"))
+            .in_phase(Phase::Failed)
+            .waits_for_output();
+        let object = a_materializing_box().recorded(json!({
+            "state": "Stopped", "reason": "StartFailed", "evidence": "Derived",
+            "run": {"endedAt": crate::fixtures::wire(50)},
+        }));
+        let status = object.with_output("Saving").with(pod).after(-45).status();
+        let mut all = status.conditions.into_iter();
+        all.find(|it| it.type_ == "CleanedUp").unwrap().message
+    };
+    assert_eq!(message("ErrImagePull"), message("ContainerCreating"));
+}

@@ -88,10 +88,16 @@ async fn no_name_is_in_the_metrics() {
 async fn reconcile_errors_are_counted_by_class() {
     e2e_steady(async |world| {
         let metrics = world.controller().metrics().await?;
-        let described = metrics
-            .text()
-            .contains("# TYPE boxes_reconcile_errors counter");
-        assert!(described, "{}", metrics.text());
+        let text = metrics.text();
+        assert!(
+            text.contains("# TYPE boxes_reconcile_errors counter"),
+            "{text}"
+        );
+        // Also before there was any.
+        for class in ["timeout", "forbidden", "conflict"] {
+            let counted = format!("boxes_reconcile_errors_total{{class=\"{class}\"}}");
+            assert!(text.contains(&counted), "{class}: {text}");
+        }
         Ok(())
     })
     .await;
