@@ -191,8 +191,7 @@ impl PlayedNode {
         self.reports(&pod.name_any(), status).await
     }
 
-    /// Says that the command of a pod returned with this code, now. The node's collector, which is
-    /// played too, saves that it wrote nothing.
+    /// Says that the command of a pod returned with this code, now.
     ///
     /// # Errors
     /// When the API server refuses it.
@@ -206,8 +205,33 @@ impl PlayedNode {
             },
         });
         let status = json!({"phase": "Failed", "containerStatuses": [container(&state)]});
-        self.reports(&pod.name_any(), status).await?;
-        self.saves_output(pod).await
+        self.reports(&pod.name_any(), status).await
+    }
+
+    /// The command returns with this code, now, and the node's collector, which is played too, saves
+    /// that it wrote nothing.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn ends_and_saves(&self, pod: &Pod, code: i32) -> Result<Pod> {
+        let pod = self.ends(pod, code).await?;
+        self.saves_output(&pod).await
+    }
+
+    /// Says, after a restart of the node, that the container is not there any more and that nobody
+    /// saw how it ended: a code that is made up, no times, and no ID.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn ends_unseen(&self, pod: &Pod) -> Result<Pod> {
+        let mut lost = container(&json!({"terminated": {
+            "exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": null,
+            "finishedAt": null,
+            "message": "The container could not be located when the pod was terminated",
+        }}));
+        lost["containerID"] = Value::Null;
+        let status = json!({"phase": "Failed", "containerStatuses": [lost]});
+        self.reports(&pod.name_any(), status).await
     }
 
     /// Plays the collector: nothing was written, and that is saved.
