@@ -10,5 +10,6 @@ mod failing_writes;
 mod help;
 mod kubelet;
 mod lost_node;
+mod output;
 mod strangers;
 mod unreadable;
