@@ -35,7 +35,7 @@ kubeconfig: ## Print the path of the cluster's kubeconfig
 fmt: ## Format the sources
 	cargo fmt --all
 
-image: ## Build the images, the controller's and the supervisor's
+image: ## Build the three images
 	@tests/cluster/image.sh
 
 crd: ## Write crds/boxes.yaml anew from the Rust types

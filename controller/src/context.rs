@@ -13,6 +13,7 @@ use crate::memory::Memories;
 use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::supervision::Supervision;
+use crate::traces::Traces;
 
 /// The field manager of our server-side applies and the name that Events are reported under.
 pub(crate) const MANAGER: &str = "boxes-controller";
@@ -27,6 +28,7 @@ pub(crate) struct Context {
     pub memories: Memories,
     pub metrics: Metrics,
     pub announcer: Announcer,
+    pub traces: Traces,
     /// What new pods get to run under.
     pub supervision: Supervision,
     /// Whether new pods wait until their output is saved.

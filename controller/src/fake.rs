@@ -19,6 +19,7 @@ use crate::memory::Memories;
 use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::supervision::Supervision;
+use crate::traces::Traces;
 
 /// A request that was made.
 #[derive(Clone, Debug)]
@@ -61,6 +62,7 @@ pub(crate) fn context(answers: Vec<(u16, Value)>) -> (Context, Log) {
     let cx = Context {
         saves_output: false,
         announcer: Announcer::start(client.clone(), "test".to_owned()),
+        traces: Traces::none(),
         supervision: Supervision::none(),
         client,
         pods,

@@ -11,12 +11,14 @@ mod context;
 mod error;
 #[cfg(test)]
 mod fake;
+mod http_sender;
 mod lease;
 mod logging;
 mod memory;
 mod metrics;
 mod observe;
 mod orphans;
+mod otlp;
 #[cfg(test)]
 mod pass_tests;
 mod passes;
@@ -29,6 +31,12 @@ mod requests;
 mod retry_tests;
 pub mod run;
 mod server;
+mod spans;
 mod supervision;
+#[cfg(test)]
+mod tls_tests;
+mod traces;
+#[cfg(test)]
+mod tracing_tests;
 #[cfg(test)]
 mod writing_tests;

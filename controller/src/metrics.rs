@@ -38,6 +38,13 @@ struct WriteLabel {
 /// Seconds: from one hop to what an outage makes of it.
 const LAG_BUCKETS: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 300.0];
 
+/// What became of the traces of runs. Its clones count together.
+#[derive(Clone, Default)]
+pub(crate) struct TraceCounts {
+    pub exported: Counter,
+    pub dropped: Counter,
+}
+
 /// The controller's metrics.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -47,6 +54,7 @@ pub(crate) struct Metrics {
     passes: Counter,
     writes: Family<WriteLabel, Counter>,
     errors: Family<ClassLabel, Counter>,
+    pub traces: TraceCounts,
 }
 
 impl Metrics {
@@ -59,6 +67,7 @@ impl Metrics {
             passes: Counter::default(),
             writes: Family::default(),
             errors: Family::default(),
+            traces: TraceCounts::default(),
             registry: Registry::default(),
         };
         registry.register("by_state", "Boxes by state", metrics.boxes.clone());
@@ -82,6 +91,16 @@ impl Metrics {
             "reconcile_errors",
             "Failed passes, by class",
             metrics.errors.clone(),
+        );
+        registry.register(
+            "traces_exported",
+            "Traces of runs that their receiver took",
+            metrics.traces.exported.clone(),
+        );
+        registry.register(
+            "traces_dropped",
+            "Traces of runs that were not exported: too many waited, or all attempts failed",
+            metrics.traces.dropped.clone(),
         );
         Self {
             registry,

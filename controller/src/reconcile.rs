@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use boxes_crds::BoxStatus;
-use boxes_lifecycle::{BoxView, Decision, PodView, Trouble, World, Write, decide};
+use boxes_lifecycle::{
+    BoxView, Decision, PodView, Trouble, World, Write, decide, trace, trace_of_released,
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -192,6 +194,9 @@ async fn write(cx: &Context, world: &World, decision: &Decision) -> Result<Outco
         outcome = ?outcome,
         "wrote what was decided"
     );
+    if *write == Write::ReleaseBox && outcome == Outcome::Done {
+        cx.traces.send(|| trace_of_released(world));
+    }
     Ok(outcome)
 }
 
@@ -207,6 +212,8 @@ async fn record(cx: &Context, world: &World, status: &BoxStatus) -> Result<(), E
         cx.metrics.count_ending(status, Timestamp::now());
     }
     cx.announcer.announce(&world.object, &record.status, status);
+    cx.traces
+        .send(|| trace(&world.object, &record.status, status));
     Ok(())
 }
 

@@ -19,8 +19,10 @@ use crate::context::Context;
 use crate::lease::Election;
 use crate::memory::Memories;
 use crate::metrics::Metrics;
+use crate::otlp::Receiver;
 use crate::queue::Queue;
 use crate::supervision::Supervision;
+use crate::traces::Traces;
 use crate::{logging, orphans, passes, server};
 
 /// The caches' sides that the watches write.
@@ -39,7 +41,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let client = Client::try_default()
         .await
         .context("no cluster: set KUBECONFIG, or run in a pod with a ServiceAccount")?;
-    let (cx, writers) = context(client.clone(), &args);
+    let (cx, writers) = context(client.clone(), &args)?;
     server::serve(args.listen, cx.clone()).await?;
 
     let at_once = args.concurrency.into();
@@ -66,30 +68,37 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     }
 }
 
-fn context(client: Client, args: &Args) -> (Arc<Context>, Writers) {
+fn context(client: Client, args: &Args) -> anyhow::Result<(Arc<Context>, Writers)> {
+    let metrics = Metrics::new();
+    let traces = traces(&metrics).context("traces cannot be exported")?;
     let (boxes, boxes_writer) = reflector::store();
     let (pods, pods_writer) = reflector::store();
     let cx = Context {
         announcer: Announcer::start(client.clone(), args.identity.clone()),
         supervision: Supervision::start(client.clone(), args),
         saves_output: args.output,
+        traces,
         client,
         pods,
         boxes,
         memories: Memories::default(),
-        metrics: Metrics::new(),
+        metrics,
         queue: Queue::new(),
         boxes_listed: SetOnce::new(),
         pods_listed: SetOnce::new(),
         ready: AtomicBool::new(false),
     };
-    (
-        Arc::new(cx),
-        Writers {
-            boxes: boxes_writer,
-            pods: pods_writer,
-        },
-    )
+    let writers = Writers {
+        boxes: boxes_writer,
+        pods: pods_writer,
+    };
+    Ok((Arc::new(cx), writers))
+}
+
+/// What exports traces, if the environment names a receiver of them.
+fn traces(metrics: &Metrics) -> anyhow::Result<Traces> {
+    let receiver = Receiver::of_environment()?;
+    Traces::start(receiver.as_ref(), metrics.traces.clone())
 }
 
 /// Works until asked to stop; the passes that are under way are finished.
@@ -99,6 +108,7 @@ async fn lead(cx: Arc<Context>, writers: Writers, at_once: usize) -> anyhow::Res
     tokio::spawn(passes::watch_boxes(cx.clone(), writers.boxes));
     tokio::spawn(passes::watch_pods(cx.clone(), writers.pods));
     passes::make(&cx, at_once, asked_to_stop()).await;
+    cx.traces.finish().await;
     tracing::info!("stopped as asked");
     Ok(())
 }

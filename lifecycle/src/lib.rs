@@ -17,6 +17,7 @@
 //! | what must be read before deciding | `questions.rs` |
 //! | what is the one next write | `writes.rs` |
 //! | what is the next status | `status.rs`, `conditions.rs`, `history.rs`, `wording.rs` |
+//! | what is the trace of a run | `trace.rs` |
 //! | what pod does a spec give, and is the spec accepted | `manifest.rs`, `template.rs` |
 //! | how does the supervisor get into it | `supervisor.rs`, `reserved.rs`, `node_view.rs` |
 
@@ -45,6 +46,7 @@ mod status;
 mod supervisor;
 mod template;
 mod terminated;
+mod trace;
 mod wording;
 mod world;
 mod writes;
@@ -68,5 +70,6 @@ pub use report::{End, NoReport, Report, report_key};
 pub use settled::{Settled, settled};
 pub use supervisor::{GRACE_MARGIN, Injection, SUPERVISOR, Supervisor, is_supervised};
 pub use template::Refused;
+pub use trace::{Attribute, Span, Trace, trace, trace_of_released};
 pub use world::{NodeView, Refusal, Seen, Trouble, World};
 pub use writes::Write;

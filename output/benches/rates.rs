@@ -84,6 +84,7 @@ impl Bench {
             namespace: "bench".to_owned(),
             name: format!("box-{number}"),
             folder: format!("pod-{number}/box"),
+            wanted: true,
             ended,
         });
     }

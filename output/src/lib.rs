@@ -12,9 +12,11 @@
 //! | which pods of a node are collected, and when are they let go | [`node`] |
 //! | how are log files read while they are written, rotated and removed | [`tail`] |
 
+mod absence;
 pub mod api;
 pub mod archive;
 pub mod collector;
 pub mod cri;
+mod names;
 pub mod node;
 pub mod tail;

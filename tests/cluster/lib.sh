@@ -5,6 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 IMAGE=boxes.run/boxes:dev
 SUPERVISOR_IMAGE=boxes.run/supervisor:dev
+OUTPUT_IMAGE=boxes.run/output:dev
 KIND_NAME=boxes
 KIND_KUBECONFIG=$PWD/target/kind/kubeconfig
 
@@ -57,9 +58,9 @@ start_cluster() {
 # Makes the images known to the cluster's nodes.
 load_images() {
     if uses_kind; then
-        kind load docker-image "$IMAGE" "$SUPERVISOR_IMAGE" --name "$KIND_NAME"
+        kind load docker-image "$IMAGE" "$SUPERVISOR_IMAGE" "$OUTPUT_IMAGE" --name "$KIND_NAME"
     else
-        cluster import target/image/controller.tar target/image/supervisor.tar >/dev/null
+        cluster import target/image/{controller,supervisor,output}.tar >/dev/null
     fi
 }
 
@@ -70,26 +71,54 @@ supervisor_digest() {
     tar -xOf target/image/supervisor.tar index.json | grep -o 'sha256:[0-9a-f]\{64\}'
 }
 
-# Installs the chart with that image, the Box definition first: Helm never updates it. The annotation
-# makes new pods when the image under the same name is another.
+# The node's folders: kind's node keeps pod logs where nodes do, and goes with all that it holds. The
+# cluster of our own has both in its state folder, which `make down` removes.
+node_folders() {
+    local state
+    if uses_kind; then
+        printf '%s\n' output.collector.podLogs=/var/log/pods,output.archive.hostPath=/var/lib/boxes-archive
+    else
+        state=$(dirname "$(kubeconfig)")
+        printf '%s\n' "output.collector.podLogs=$state/pods,output.archive.hostPath=$state/archive"
+    fi
+}
+
+# Installs the chart with those images, the Box definition first: Helm never updates it. The annotations
+# make new pods when the image under the same name is another.
 install_chart() {
-    local kubectl helm id
+    local kubectl helm id output_id
     kubectl=$(tool kubectl)
     helm=$(tool helm)
     id=$(cut -c1-32 target/image/controller.id)
+    output_id=$(cut -c1-32 target/image/output.id)
     "$kubectl" apply --server-side --force-conflicts -f crds/boxes.yaml >&2
     "$helm" upgrade --install boxes charts/boxes --namespace boxes-system --create-namespace \
+        --values tests/cluster/values.yaml --set "$(node_folders)" \
         --set image.tag="${IMAGE##*:}" --set-string 'podAnnotations.boxes\.run/build'="$id" \
         --set supervisor.image.tag="${SUPERVISOR_IMAGE##*:}" \
         --set supervisor.image.digest="$(supervisor_digest)" \
+        --set output.image.tag="${OUTPUT_IMAGE##*:}" \
+        --set-string 'output.podAnnotations.boxes\.run/build'="$output_id" \
         --wait --timeout 3m >target/helm.log 2>&1 || install_failed "$kubectl"
+    wait_for_output "$kubectl" || install_failed "$kubectl"
 }
 
-install_failed() {
+# What Helm does not wait for: that the API server reaches the log API.
+wait_for_output() { # kubectl
+    "$1" --namespace boxes-system rollout status daemonset/boxes-collector --timeout 2m >>target/helm.log 2>&1 &&
+        "$1" wait --for=condition=Available --timeout 2m apiservice/v1alpha1.output.boxes.run \
+            >>target/helm.log 2>&1
+}
+
+install_failed() { # kubectl
+    local of
     cat target/helm.log >&2
-    say "the controller did not become ready:"
+    say "not everything became ready:"
     "$1" --namespace boxes-system get pods -o wide >&2 || true
     "$1" --namespace boxes-system describe pods >&2 || true
-    "$1" --namespace boxes-system logs deployment/boxes-controller --tail 30 >&2 || true
-    die "helm could not install charts/boxes"
+    for of in deployment/boxes-controller daemonset/boxes-collector deployment/boxes-log-api; do
+        "$1" --namespace boxes-system logs "$of" --tail 30 >&2 || true
+    done
+    "$1" get apiservice v1alpha1.output.boxes.run -o yaml >&2 || true
+    die "charts/boxes could not be installed"
 }

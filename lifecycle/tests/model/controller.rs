@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use boxes_lifecycle::{
-    BoxView, Decision, NodeView, PodView, Refusal, Seen, Supervisor, World, Write, decide,
-    deletion_asked, misses_container, needs_live_pod, needs_namespace, needs_node,
+    BoxView, Decision, NodeView, PodView, Refusal, Seen, Supervisor, Trace, World, Write, decide,
+    deletion_asked, misses_container, needs_live_pod, needs_namespace, needs_node, trace,
+    trace_of_released,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
@@ -40,6 +41,8 @@ pub(crate) struct Controller {
     wake: Option<Timestamp>,
     /// Successful writes, of status too.
     pub writes: Vec<String>,
+    /// What was sent.
+    pub traces: Vec<Trace>,
     /// What new pods get.
     pub supervisor: Option<Arc<Supervisor>>,
     /// Whether new pods wait for their output.
@@ -56,9 +59,9 @@ pub(crate) enum Pass {
 impl Controller {
     /// Forgets everything, and lists what there is.
     pub(crate) fn restart(&mut self, cluster: &Cluster) {
-        let writes = std::mem::take(&mut self.writes);
         *self = Self {
-            writes,
+            writes: std::mem::take(&mut self.writes),
+            traces: std::mem::take(&mut self.traces),
             supervisor: self.supervisor.take(),
             saves_output: self.saves_output,
             due: true,
@@ -110,6 +113,9 @@ impl Controller {
             self.wake = self.note(&world, write, answer);
             if answer.is_ok() {
                 self.writes.push(write.as_str().to_owned());
+                if *write == Write::ReleaseBox {
+                    self.traces.extend(trace_of_released(&world));
+                }
                 if crashes() {
                     self.restart(cluster);
                     return Pass::Done;
@@ -141,6 +147,10 @@ impl Controller {
             Ok(()) => {
                 let state = status.state.as_deref().unwrap_or_default();
                 self.writes.push(format!("status {state}"));
+                if let Some((_, record)) = world.readable() {
+                    self.traces
+                        .extend(trace(&world.object, &record.status, status));
+                }
                 if crashes() {
                     self.restart(cluster);
                 }

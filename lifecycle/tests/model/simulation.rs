@@ -94,6 +94,7 @@ pub(crate) struct Report {
     pub pod_exists: bool,
     pub pods_made: u32,
     pub writes: Vec<String>,
+    pub traces: Vec<boxes_lifecycle::Trace>,
     /// What a pass would still do.
     pub left: Option<boxes_lifecycle::Decision>,
 }
@@ -298,6 +299,7 @@ impl Life {
             pods_made: self.cluster.pods_made,
             left: self.controller.decision_now(&self.cluster),
             writes: self.controller.writes,
+            traces: self.controller.traces,
             status: self.last,
         }
     }

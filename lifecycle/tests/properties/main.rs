@@ -12,3 +12,4 @@ mod model;
 mod lives;
 mod outcomes;
 mod plans;
+mod traces;

@@ -27,6 +27,7 @@ mod starting;
 mod supervised;
 mod supervision;
 mod template;
+mod traced;
 mod traps;
 mod ttl;
 mod unreadable;

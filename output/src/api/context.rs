@@ -31,6 +31,12 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Whether a connection with these certificates is the API server's.
+    pub(crate) fn knows(&self, certificates: &[CertificateDer<'_>]) -> bool {
+        let proxy = self.proxy.borrow().clone();
+        proxy.is_some_and(|proxy| proxy.verify(certificates, UnixTime::now()).is_ok())
+    }
+
     /// Whose request this is.
     pub(crate) fn identify(
         &self,

@@ -354,6 +354,5 @@ fn manifest(run: &RunKey, entries: &[Entry]) -> Manifest {
         stderr: StreamTotals::default(),
         gap_count: gaps.len() as u64,
         gaps,
-        segments: Vec::new(),
     }
 }

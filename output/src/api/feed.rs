@@ -133,6 +133,7 @@ impl Feed {
         let Some(found) = self.find_box().await? else {
             return Ok(true);
         };
+        self.state.doubts = 0;
         let pod_uid = found.pod_uid.clone();
         self.run = pod_uid.map(|pod_uid| RunKey::first(self.uid.clone(), pod_uid));
         Ok(self.run.is_some() || !found.ended)
@@ -197,5 +198,39 @@ impl Feed {
         }
         tokio::time::sleep(self.timing.pause).await;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::{FakeArchive, FakeCluster, a_box};
+    use super::*;
+
+    #[tokio::test]
+    async fn a_doubt_is_forgotten_when_the_box_is_seen_again() {
+        let cluster = Arc::new(FakeCluster::default());
+        let waiting = FoundBox {
+            pod_uid: None,
+            ..a_box("one")
+        };
+        let mut feed = Feed {
+            cluster: cluster.clone(),
+            archive: Arc::new(FakeArchive::new()),
+            timing: Timing::default(),
+            target: Target::new("ns", "b").unwrap(),
+            uid: waiting.uid.clone(),
+            run: None,
+            follow: true,
+            start: Start::Beginning,
+            state: FeedState::default(),
+        };
+        for _ in 0..3 {
+            assert!(feed.look_for_run().await.unwrap());
+            cluster.put("ns", "b", waiting.clone());
+            assert!(feed.look_for_run().await.unwrap());
+            cluster.delete("ns", "b");
+        }
+        assert!(feed.look_for_run().await.unwrap());
+        assert!(matches!(feed.look_for_run().await, Err(Cut::BoxGone)));
     }
 }

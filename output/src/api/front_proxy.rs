@@ -107,7 +107,12 @@ impl FrontProxy {
         })
     }
 
-    fn verify(&self, certificates: &[CertificateDer<'_>], now: UnixTime) -> Result<(), Stranger> {
+    /// Whether these certificates prove that somebody is the front proxy.
+    pub(crate) fn verify(
+        &self,
+        certificates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), Stranger> {
         let (own, between) = certificates.split_first().ok_or(Stranger::NoCertificate)?;
         self.verifier
             .verify_client_cert(own, between, now)

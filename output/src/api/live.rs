@@ -8,14 +8,15 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec, SubjectAccessReviewStatus,
 };
+use kube::Client;
 use kube::api::{Api, PostParams};
-use kube::{Client, Error};
 use serde::Deserialize;
 
 use super::cluster::{Cluster, FoundBox, NoAnswer, Verdict};
 use super::names::Target;
 use super::route::{GROUP, VERSION};
 use super::user::User;
+use crate::absence::says_absent;
 use crate::archive::Uid;
 
 /// How long an answer may take.
@@ -55,7 +56,7 @@ impl Live {
         let answer = in_time(self.client.request::<BoxView>(request)).await?;
         match answer {
             Ok(view) => view.found().map(Some),
-            Err(Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) if says_absent(&error, name) => Ok(None),
             Err(error) => Err(NoAnswer(error.to_string())),
         }
     }
@@ -150,6 +151,7 @@ async fn in_time<T>(call: impl Future<Output = T>) -> Result<T, NoAnswer> {
 
 #[cfg(test)]
 mod tests {
+    use kube::client::Body;
     use serde_json::{Value, json};
 
     use super::*;
@@ -205,6 +207,28 @@ mod tests {
             },
         });
         assert_eq!(asked, expected);
+    }
+
+    #[rstest::rstest]
+    #[case("b", true)]
+    #[case("", false)]
+    #[case("boxes.boxes.run", false)]
+    #[tokio::test]
+    async fn only_a_typed_answer_says_that_there_is_no_box(
+        #[case] name: &str,
+        #[case] absent: bool,
+    ) {
+        let (service, mut handle) = tower_test::mock::pair::<http::Request<Body>, _>();
+        let answer = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "message": "",
+            "reason": "NotFound", "code": 404, "details": {"name": name}});
+        tokio::spawn(async move {
+            let (_, send) = handle.next_request().await.unwrap();
+            let body = Body::from(answer.to_string().into_bytes());
+            send.send_response(http::Response::builder().status(404).body(body).unwrap());
+        });
+        let live = Live::new(Client::new(service, "default"));
+        let found = live.get(&Target::new("ns", "b").unwrap()).await;
+        assert_eq!(found.ok(), absent.then_some(None));
     }
 
     #[rstest::rstest]

@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::feed::{Cut, Feed, FeedState};
 use super::names::Target;
 use super::options::{Gaps, Options};
-use super::pump::{GAPS, NEXT, OUTPUT, Progress, Pump, saved};
+use super::pump::{END, GAPS, NEXT, OUTPUT, Progress, Pump, saved};
 use super::render::Renderer;
 use super::slots::Slot;
 use super::user::User;
@@ -111,10 +111,14 @@ fn refuse(error: &Error) -> Failure {
     tracing::warn!(error = %error, class = error.class(), "the archive gave no answer");
     match error {
         Error::Corrupt { .. } => Failure::internal("the output in the archive is corrupt"),
+        Error::UnknownVersion { .. } => Failure::internal(
+            "the output was written by another version of Boxes, which this one cannot read",
+        ),
         Error::NotFound { .. } => Failure::unavailable("the output is not in the archive any more"),
-        Error::Unavailable { .. } | Error::Full { .. } | Error::Refused { .. } => {
-            Failure::unavailable("the archive is not available")
-        }
+        Error::Unavailable { .. }
+        | Error::Full { .. }
+        | Error::Refused { .. }
+        | Error::Foreign { .. } => Failure::unavailable("the archive is not available"),
     }
 }
 
@@ -163,7 +167,7 @@ fn head(
         .map(|(name, value)| (name, HeaderValue::from_static(value)))
         .into_iter()
         .collect();
-    for name in [NEXT, GAPS, OUTPUT] {
+    for name in [NEXT, GAPS, END] {
         head.append(header::TRAILER, name.into());
     }
     if let Ok(uid) = HeaderValue::from_str(found.uid.as_str()) {

@@ -46,7 +46,8 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | header `X-Boxes-Output` | `Saved`, `Partial`, `Unfinished` (no end is archived yet) or `None` (no run); with `follow` once more as trailer |
+//! | header `X-Boxes-Output` | `Saved`, `Partial`, `Unfinished` (no end is archived yet) or `None` (no run) |
+//! | trailer `X-Boxes-End` | the same at the end of an answer with `follow` |
 //! | header `Warning` | in words, where it is known before the first byte; `kubectl` prints it |
 //! | trailer `X-Boxes-Gaps` | how many gaps were passed |
 //! | `gaps=inline` | a line of text in the body where output is missing: no longer byte for byte |
@@ -78,6 +79,7 @@ mod fake;
 mod feed;
 mod front_proxy;
 mod handle;
+mod handshakes;
 mod health;
 mod late;
 mod live;

@@ -1,9 +1,6 @@
 //! Names that may become part of a path.
 
-/// Longest name of a namespace.
-const LABEL: usize = 63;
-/// Longest name of a Box.
-const SUBDOMAIN: usize = 253;
+use crate::names::{is_namespace, is_subdomain};
 
 /// The Box whose output is asked for. Both names are checked: they lead nowhere else.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,22 +15,12 @@ impl Target {
     /// Takes names that an API server could have accepted, and no others.
     #[must_use]
     pub(crate) fn new(namespace: &str, name: &str) -> Option<Self> {
-        let good = is_label(namespace) && namespace.len() <= LABEL && is_subdomain(name);
+        let good = is_namespace(namespace) && is_subdomain(name);
         good.then(|| Self {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         })
     }
-}
-
-fn is_subdomain(text: &str) -> bool {
-    text.len() <= SUBDOMAIN && text.split('.').all(is_label)
-}
-
-fn is_label(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let edges = !text.starts_with('-') && !text.ends_with('-');
-    !text.is_empty() && edges && text.bytes().all(inner)
 }
 
 #[cfg(test)]

@@ -21,7 +21,9 @@ use crate::archive::{Entry, Manifest, Start};
 pub(crate) const NEXT: HeaderName = HeaderName::from_static("x-boxes-next");
 /// Trailer: how many gaps were passed.
 pub(crate) const GAPS: HeaderName = HeaderName::from_static("x-boxes-gaps");
-/// Header, and trailer of a follower: whether all of the output was saved.
+/// Trailer of a follower: whether all of the output was saved.
+pub(crate) const END: HeaderName = HeaderName::from_static("x-boxes-end");
+/// Header: whether all of the output was saved by then.
 pub(crate) const OUTPUT: HeaderName = HeaderName::from_static("x-boxes-output");
 
 /// A chunk is sent once it has this many bytes.
@@ -106,7 +108,7 @@ impl Pump {
         }
         trailers.insert(GAPS, self.renderer.gap_count().into());
         if self.feed.follow {
-            trailers.insert(OUTPUT, HeaderValue::from_static(self.saved().await));
+            trailers.insert(END, HeaderValue::from_static(self.saved().await));
         }
         trailers
     }

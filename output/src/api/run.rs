@@ -18,14 +18,14 @@ use super::health::{self, Health};
 use super::late::LateArchive;
 use super::live::Live;
 use super::metrics::Metrics;
+use super::serve::Limits;
 use super::slots::Slots;
 use super::{authn, logging, serve, tls};
 use crate::archive::Options;
 
-/// Between being unready and closing the door: until then requests are still sent here.
+/// Between being unready and closing the door: until then requests are still sent here. With the time
+/// that answers have to end, less than the usual 30 s of a pod.
 const SETTLE: Duration = Duration::from_secs(5);
-/// For answers to end, before they are cut off. With the above less than the usual 30 s of a pod.
-const DRAIN: Duration = Duration::from_secs(15);
 
 /// Runs until a signal asks to stop.
 ///
@@ -54,7 +54,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let health = health::serve(args.health_listen, health).await?;
     tracing::info!(listen = %address, health = %health, "the log API has started");
     tokio::spawn(stop(unready, close));
-    serve::serve(listener, tls, cx, closed, DRAIN).await;
+    serve::serve(listener, tls, cx, closed, Limits::default()).await;
     tracing::info!("stopped as asked");
     Ok(())
 }

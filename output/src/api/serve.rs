@@ -15,18 +15,17 @@ use rustix::net::sockopt;
 use rustls::ServerConfig;
 use rustls::pki_types::CertificateDer;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use super::context::Context;
 use super::handle::handle;
+use super::handshakes::Handshakes;
 
-/// How many connections are open at once. The API server needs few.
-const CONNECTIONS: usize = 2048;
-/// How long a client may take to say who and what.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+/// A client that has begun a request may take so long to finish its head.
 const HEADERS: Duration = Duration::from_secs(30);
 /// A user may be in very many groups, each of them a header.
 const HEADER_COUNT: usize = 8192;
@@ -38,52 +37,78 @@ const SEND_BUFFER: usize = 128 * 1024;
 /// Requests on one HTTP/2 connection. The API server opens another one beyond that.
 const REQUESTS: u32 = 200;
 
-/// What every connection shares.
-#[derive(Clone)]
-struct Shared {
-    cx: Arc<Context>,
-    acceptor: TlsAcceptor,
+/// How much of everything there may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Clients that have not said yet who they are.
+    pub(crate) handshakes: usize,
+    /// Connections of the API server, which needs few.
+    pub(crate) connections: usize,
+    /// Connections without its certificate: they are told that they are nobody.
+    pub(crate) strangers: usize,
+    /// How long one of these may last.
+    pub(crate) stranger: Duration,
+    /// For answers to end, when the server is to stop.
+    pub(crate) drain: Duration,
 }
 
-/// Serves until told to stop; then lets answers end for as long as `drain`.
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            handshakes: 512,
+            connections: 2048,
+            strangers: 64,
+            stranger: Duration::from_secs(10),
+            drain: Duration::from_secs(15),
+        }
+    }
+}
+
+/// Where connections are served.
+struct House {
+    cx: Arc<Context>,
+    limits: Limits,
+    known: Arc<Semaphore>,
+    strangers: Arc<Semaphore>,
+}
+
+/// Serves until told to stop; then lets answers end for a while.
 pub(crate) async fn serve(
     listener: TcpListener,
     tls: ServerConfig,
     cx: Arc<Context>,
     mut stop: watch::Receiver<bool>,
-    drain: Duration,
+    limits: Limits,
 ) {
-    let acceptor = TlsAcceptor::from(Arc::new(tls));
-    let shared = Shared { cx, acceptor };
+    let mut handshakes = Handshakes::new(TlsAcceptor::from(Arc::new(tls)), limits.handshakes);
+    let house = House::new(cx, limits);
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
     let mut open = JoinSet::new();
     loop {
         tokio::select! {
-            (stream, permit) = accept(&listener, &room) => {
-                open.spawn(connection(shared.clone(), stream, graceful.watcher(), permit));
+            stream = accept(&listener) => handshakes.begin(stream),
+            Some(stream) = handshakes.next() => {
+                if let Some(connection) = house.enter(stream, graceful.watcher()) {
+                    open.spawn(connection);
+                }
             }
             Some(_) = open.join_next() => {}
             _ = stop.wait_for(|stop| *stop) => break,
         }
     }
     drop(listener);
-    if timeout(drain, graceful.shutdown()).await.is_err() {
+    if timeout(limits.drain, graceful.shutdown()).await.is_err() {
         // By dropping their connections.
         tracing::info!("answers that did not end in time are cut off");
     }
 }
 
-/// The next connection, once there is room for it.
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-) -> (TcpStream, Option<OwnedSemaphorePermit>) {
-    // The semaphore is never closed.
-    let permit = room.clone().acquire_owned().await.ok();
+/// The next connection.
+async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return (stream, permit),
+        let accepted = listener.accept().await;
+        match accepted.and_then(|(stream, _)| prepare(&stream).map(|()| stream)) {
+            Ok(stream) => return stream,
             Err(error) => {
                 tracing::warn!(error = %error, "a connection was not accepted");
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -92,27 +117,49 @@ async fn accept(
     }
 }
 
-async fn connection(
-    shared: Shared,
-    stream: TcpStream,
-    watcher: Watcher,
-    _permit: Option<OwnedSemaphorePermit>,
-) {
-    if let Err(error) = speak(shared, stream, watcher).await {
-        tracing::debug!(error, "a connection ended");
+impl House {
+    fn new(cx: Arc<Context>, limits: Limits) -> Self {
+        Self {
+            cx,
+            limits,
+            known: Arc::new(Semaphore::new(limits.connections)),
+            strangers: Arc::new(Semaphore::new(limits.strangers)),
+        }
+    }
+
+    /// Serves a connection; `None` if there is no room for it, and then it is closed. Strangers take
+    /// no room from the API server, and leave soon.
+    fn enter(
+        &self,
+        stream: TlsStream<TcpStream>,
+        watcher: Watcher,
+    ) -> Option<impl Future<Output = ()> + use<>> {
+        let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
+        let certificates: Arc<[CertificateDer<'static>]> = shown.into();
+        let (room, longest) = if self.cx.knows(&certificates) {
+            (&self.known, Duration::MAX)
+        } else {
+            (&self.strangers, self.limits.stranger)
+        };
+        let permit = room.clone().try_acquire_owned().ok()?;
+        let speaking = speak(self.cx.clone(), stream, certificates, watcher);
+        Some(async move {
+            let _permit = permit;
+            if let Ok(Err(error)) = timeout(longest, speaking).await {
+                tracing::debug!(error, "a connection ended");
+            }
+        })
     }
 }
 
-async fn speak(shared: Shared, stream: TcpStream, watcher: Watcher) -> Result<(), String> {
-    prepare(&stream).map_err(|error| error.to_string())?;
-    let stream = timeout(HANDSHAKE, shared.acceptor.accept(stream))
-        .await
-        .map_err(|error| error.to_string())?
-        .map_err(|error| error.to_string())?;
-    let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
-    let certificates: Arc<[CertificateDer<'static>]> = shown.into();
+async fn speak(
+    cx: Arc<Context>,
+    stream: TlsStream<TcpStream>,
+    certificates: Arc<[CertificateDer<'static>]>,
+    watcher: Watcher,
+) -> Result<(), String> {
     let service = service_fn(move |request: Request<Incoming>| {
-        let (cx, certificates) = (shared.cx.clone(), certificates.clone());
+        let (cx, certificates) = (cx.clone(), certificates.clone());
         async move {
             let (parts, _) = request.into_parts();
             Ok::<_, Infallible>(handle(&cx, &certificates, &parts).await)

@@ -1,5 +1,7 @@
 //! Entries as bytes: a tag, the time since the entry before, a length, the bytes.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use jiff::Timestamp;
 
@@ -57,20 +59,54 @@ const fn unzigzag(number: u128) -> i128 {
     (number >> 1).cast_signed() ^ -((number & 1).cast_signed())
 }
 
-/// Takes all entries from the bytes; they share the memory. `None` if these are not entries.
-pub(crate) fn take_entries(bytes: Bytes, first: u64) -> Option<Vec<Entry>> {
-    let mut rest = bytes;
-    let (mut entries, mut number, mut last) = (Vec::new(), first, 0);
-    while !rest.is_empty() {
-        let content = take_content(&mut rest, &mut last)?;
-        entries.push(Entry { number, content });
-        number += 1;
+/// Entries that are taken from bytes one by one: what shares the memory of the bytes is small there,
+/// and large as an [`Entry`].
+#[derive(Debug)]
+pub(crate) struct Entries {
+    rest: Bytes,
+    numbers: Range<u64>,
+    last: i128,
+}
+
+/// Bytes that are not the entries that they should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+impl Entries {
+    pub(crate) const fn new(bytes: Bytes, numbers: Range<u64>) -> Self {
+        Self {
+            rest: bytes,
+            numbers,
+            last: 0,
+        }
     }
-    Some(entries)
+
+    fn take(&mut self) -> Result<Entry, Malformed> {
+        let number = self.numbers.next().ok_or(Malformed)?;
+        let content = take_content(&mut self.rest, &mut self.last).ok_or(Malformed)?;
+        Ok(Entry { number, content })
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Result<Entry, Malformed>;
+
+    /// After an error there is nothing more.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() && self.numbers.is_empty() {
+            return None;
+        }
+        let entry = self.take();
+        if entry.is_err() {
+            *self = Self::new(Bytes::new(), 0..0);
+        }
+        Some(entry)
+    }
 }
 
 fn take_content(rest: &mut Bytes, last: &mut i128) -> Option<Content> {
-    let tag = rest.split_to(1)[0];
+    let tag = *rest.first()?;
+    let _ = rest.split_to(1);
     if tag == GAP {
         let gap = take_bytes(rest)?;
         return serde_json::from_slice(&gap).ok().map(Content::Gap);
@@ -130,12 +166,17 @@ mod tests {
                 let record = Record { time, stream, bytes: bytes.into(), ends_line };
                 expected.push(Entry { number: 7 + number as u64, content: Content::Record(record) });
             }
-            prop_assert_eq!(take_entries(out.into(), 7), Some(expected));
+            let end = 7 + expected.len() as u64;
+            let read = |numbers| Entries::new(out.clone().into(), numbers).collect::<Result<Vec<_>, _>>();
+            prop_assert_eq!(read(7..end), Ok(expected));
+            prop_assert_eq!(read(7..end + 1), Err(Malformed));
+            prop_assert_eq!(read(8..end), if end == 7 { Ok(vec![]) } else { Err(Malformed) });
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
-            let _ = take_entries(bytes.into(), 0);
+            let most = bytes.len() as u64;
+            prop_assert!(Entries::new(bytes.into(), 0..most).count() as u64 <= most);
         }
     }
 }

@@ -5,6 +5,7 @@ use super::error::{Error, Result};
 use super::key::RunKey;
 use super::layout::SegmentName;
 use super::names::Names;
+use super::segment::Entries;
 use super::store::Archive;
 
 pub(crate) struct Cursor {
@@ -12,7 +13,9 @@ pub(crate) struct Cursor {
     run: RunKey,
     /// The next entry.
     at: u64,
-    /// Whether a segment begins there: then no other one holds it.
+    /// The rest of a segment that was begun.
+    open: Option<Entries>,
+    /// Whether a segment ended there: then the next one begins there, or is merged with what was given.
     aligned: bool,
     names: Names,
 }
@@ -20,6 +23,9 @@ pub(crate) struct Cursor {
 /// How often a list is taken again when a segment is missing from it: while segments are merged,
 /// a list may show neither the old ones nor the new one.
 const LISTS: u32 = 3;
+/// How many entries are given at once. A reader that is slow holds so many, and the bytes of one
+/// segment.
+const BATCH: usize = 1024;
 
 impl Cursor {
     pub(crate) const fn new(archive: Archive, run: RunKey, names: Names, at: u64) -> Self {
@@ -27,6 +33,7 @@ impl Cursor {
             archive,
             run,
             at,
+            open: None,
             aligned: false,
             names,
         }
@@ -38,6 +45,9 @@ impl Cursor {
 
     /// The next entries, or `None` at the end of what is there.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Entry>>> {
+        if let Some(entries) = self.batch()? {
+            return Ok(Some(entries));
+        }
         for _ in 0..LISTS {
             let mut missed = false;
             while let Some(name) = self.names.holding(self.at) {
@@ -51,10 +61,7 @@ impl Cursor {
             }
             self.list().await?;
         }
-        Err(Error::Corrupt {
-            what: self.run.to_string(),
-            message: format!("entry {} is missing", self.at),
-        })
+        Err(Error::missing(&self.run, self.at))
     }
 
     /// Looks for what came since the last list.
@@ -64,6 +71,15 @@ impl Cursor {
             self.names.forget_before(self.at);
         }
         Ok(())
+    }
+
+    /// Whether anything came that a list would show: cheaper than the list.
+    pub(crate) async fn has_news(&self) -> Result<bool> {
+        if self.aligned {
+            self.archive.has_segment_from(&self.run, self.at).await
+        } else {
+            Ok(true)
+        }
     }
 
     /// The next segment, if it has been written as such. Cheaper than a list.
@@ -76,15 +92,36 @@ impl Cursor {
             Err(Error::NotFound { .. }) => return Ok(None),
             other => other?,
         };
-        self.aligned = true;
+        self.aligned = head.summary.next >= self.at;
         if head.summary.next <= self.at {
             self.names.forget_before(self.at);
             return Ok(None);
         }
-        let known = usize::try_from(self.at - head.summary.first).unwrap_or(usize::MAX);
-        entries.drain(..known.min(entries.len()));
-        self.at = head.summary.next;
-        self.names.forget_before(self.at);
-        Ok(Some(entries))
+        for known in entries
+            .by_ref()
+            .take(saturate(self.at - head.summary.first))
+        {
+            known?;
+        }
+        self.open = Some(entries);
+        self.names.forget_before(head.summary.next);
+        self.batch()
     }
+
+    /// Some of what is left of the segment that was begun.
+    fn batch(&mut self) -> Result<Option<Vec<Entry>>> {
+        let Some(open) = &mut self.open else {
+            return Ok(None);
+        };
+        let batch: Vec<Entry> = open.take(BATCH).collect::<Result<_>>()?;
+        match batch.last() {
+            Some(last) => self.at = last.number + 1,
+            None => self.open = None,
+        }
+        Ok(Some(batch).filter(|batch| !batch.is_empty()))
+    }
+}
+
+fn saturate(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }

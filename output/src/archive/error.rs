@@ -1,5 +1,7 @@
 //! What can go wrong with an archive.
 
+use super::key::RunKey;
+
 /// An archive's answer.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -30,6 +32,20 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// It belongs to another cluster, and is left alone.
+    #[error("the archive belongs to the cluster whose namespace kube-system has the UID {cluster}")]
+    Foreign {
+        /// The UID of that cluster's namespace `kube-system`.
+        cluster: String,
+    },
+    /// Another build wrote it, in a format that this one does not know. It is left as it is.
+    #[error("{what} is of a version that this build does not know: {version}")]
+    UnknownVersion {
+        /// The object.
+        what: String,
+        /// Its version.
+        version: u32,
+    },
     /// What is there is not what was written.
     #[error("{what} is corrupt: {message}")]
     Corrupt {
@@ -41,6 +57,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// An entry should be there, and is not.
+    pub(crate) fn missing(run: &RunKey, entry: u64) -> Self {
+        Self::Corrupt {
+            what: run.to_string(),
+            message: format!("entry {entry} is missing"),
+        }
+    }
+
     /// A static word for metrics.
     #[must_use]
     pub const fn class(&self) -> &'static str {
@@ -49,6 +73,8 @@ impl Error {
             Self::Unavailable { .. } => "unavailable",
             Self::Full { .. } => "full",
             Self::Refused { .. } => "refused",
+            Self::Foreign { .. } => "foreign",
+            Self::UnknownVersion { .. } => "unknown_version",
             Self::Corrupt { .. } => "corrupt",
         }
     }

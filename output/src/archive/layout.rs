@@ -4,6 +4,7 @@ use object_store::path::Path;
 
 use super::key::{RunKey, Uid};
 
+const CLUSTER: &str = "cluster.json";
 pub(crate) const RUNS: &str = "runs";
 pub(crate) const LABEL: &str = "box.json";
 pub(crate) const MANIFEST: &str = "manifest.json";
@@ -52,6 +53,10 @@ fn number(digits: &str) -> Option<u64> {
     digits.parse().ok().filter(|_| plain)
 }
 
+pub(crate) fn cluster(root: &Path) -> Path {
+    root.clone().join(CLUSTER)
+}
+
 pub(crate) fn box_folder(root: &Path, box_uid: &Uid) -> Path {
     root.clone().join(RUNS).join(box_uid.as_str())
 }
@@ -68,6 +73,11 @@ pub(crate) fn run_folder(root: &Path, run: &RunKey) -> Path {
 
 pub(crate) fn segment(root: &Path, run: &RunKey, name: SegmentName) -> Path {
     run_folder(root, run).join(name.file_name())
+}
+
+/// What comes, in order, before all segments that begin at this entry or later.
+pub(crate) fn before_segment(root: &Path, run: &RunKey, entry: u64) -> Path {
+    run_folder(root, run).join(format!("{entry:020}"))
 }
 
 pub(crate) fn manifest(root: &Path, run: &RunKey) -> Path {

@@ -1,9 +1,8 @@
 //! The end of a run's output: what is there, and what is not.
 
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Gap, Stream};
+use super::entry::Gap;
 use super::key::RunKey;
 
 /// Whether all of it was saved.
@@ -37,35 +36,13 @@ pub struct StreamTotals {
     pub sha256: String,
 }
 
-/// One object that holds entries.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SegmentSummary {
-    /// The number of its first entry.
-    pub first: u64,
-    /// The number after its last entry.
-    pub next: u64,
-    /// The earliest time in it.
-    pub from: Timestamp,
-    /// The latest time in it.
-    pub to: Timestamp,
-    /// Newlines in stdout.
-    pub stdout_lines: u64,
-    /// Newlines in stderr.
-    pub stderr_lines: u64,
-    /// Bytes that the command wrote, both streams.
-    pub bytes: u64,
-}
+/// The version of manifests that this build writes, and the one that it reads.
+pub(crate) const VERSION: u32 = 1;
 
-impl SegmentSummary {
-    /// Newlines in one stream, or in both.
-    #[must_use]
-    pub const fn lines(&self, stream: Option<Stream>) -> u64 {
-        match stream {
-            Some(Stream::Stdout) => self.stdout_lines,
-            Some(Stream::Stderr) => self.stderr_lines,
-            None => self.stdout_lines + self.stderr_lines,
-        }
-    }
+/// What manifests of all versions have.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Versioned {
+    pub(crate) version: u32,
 }
 
 /// Written once, after the last segment.
@@ -93,6 +70,4 @@ pub struct Manifest {
     /// How many gaps there are.
     #[serde(default)]
     pub gap_count: u64,
-    /// The segments, in order.
-    pub segments: Vec<SegmentSummary>,
 }

@@ -6,18 +6,22 @@
 //! at least once be read exactly once. After the last segment comes the [`Manifest`].
 //!
 //! ```text
+//! cluster.json                                              whose archive it is
 //! runs/<box uid>/box.json                                   whose it is
 //! runs/<box uid>/<pod uid>/<restart>/<first entry>.seg      entries, compressed
 //! runs/<box uid>/<pod uid>/<restart>/manifest.json          the end: totals, digests, gaps
 //! ```
 
+mod cluster;
 mod codec;
 mod cursor;
+mod delete;
 mod entry;
 mod error;
 mod key;
 mod layout;
 mod manifest;
+mod merge;
 mod names;
 mod open;
 mod position;
@@ -37,7 +41,7 @@ mod tests;
 pub use entry::{Content, Entry, Gap, GapReason, Record, Stream};
 pub use error::{Error, Result};
 pub use key::{InvalidUid, RunKey, Uid};
-pub use manifest::{Manifest, Saved, SegmentSummary, StreamTotals};
+pub use manifest::{Manifest, Saved, StreamTotals};
 pub use open::Options;
 pub use position::{LineHead, Position};
 pub use reader::{Reader, Start};

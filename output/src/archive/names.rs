@@ -45,7 +45,11 @@ impl Names {
     pub(crate) fn in_order(&self) -> Vec<SegmentName> {
         let mut out: Vec<SegmentName> = Vec::new();
         for name in &self.0 {
-            let held = |known: &SegmentName| known.next.is_some_and(|next| name.first < next);
+            // Where a plain one ends is not in its name; two merged ones may overlap.
+            let held = |known: &SegmentName| {
+                let within = |next| name.first < next && name.next.is_none_or(|end| end <= next);
+                known.next.is_some_and(within)
+            };
             match out.last() {
                 Some(last) if last.first == name.first && last.next < name.next => {
                     out.pop();
@@ -86,6 +90,13 @@ mod tests {
     #[case(99, SegmentName::plain(40))]
     fn an_entry_is_in_one_segment(#[case] entry: u64, #[case] name: SegmentName) {
         assert_eq!(names().holding(entry), Some(name));
+    }
+
+    #[test]
+    fn merged_segments_that_overlap_are_both_needed() {
+        let both = [SegmentName::merged(0, 32), SegmentName::merged(16, 48)];
+        let all = both.into_iter().chain([SegmentName::plain(31)]);
+        assert_eq!(all.collect::<Names>().in_order(), both);
     }
 
     #[test]

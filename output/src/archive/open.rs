@@ -10,7 +10,9 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreScheme, RetryConfig};
+use object_store::{
+    BackoffConfig, Certificate, ClientOptions, ObjectStore, ObjectStoreScheme, RetryConfig,
+};
 use url::Url;
 
 use super::error::{Error, Result};
@@ -95,10 +97,16 @@ fn remote(
     }
 }
 
+/// Trusts the public authorities, which an image of one binary does not have, and whomever the system
+/// or `SSL_CERT_FILE` names.
 fn client() -> ClientOptions {
-    ClientOptions::new()
+    let options = ClientOptions::new()
         .with_timeout(REQUEST)
-        .with_connect_timeout(CONNECT)
+        .with_connect_timeout(CONNECT);
+    let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
+    roots
+        .filter_map(|root| Certificate::from_der(root).ok())
+        .fold(options, ClientOptions::with_root_certificate)
 }
 
 /// Few: callers have their own retries, which see what happens.

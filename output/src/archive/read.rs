@@ -93,9 +93,11 @@ impl Reading {
             }
             if poll.is_multiple_of(END_EVERY) {
                 let manifest = self.archive.read_manifest(&self.run).await?;
-                cursor.list().await?;
-                if let Some(entries) = cursor.next().await? {
-                    return Ok(Some(entries));
+                if cursor.has_news().await? {
+                    cursor.list().await?;
+                    if let Some(entries) = cursor.next().await? {
+                        return Ok(Some(entries));
+                    }
                 }
                 if let Some(manifest) = manifest {
                     return self.ended(cursor, &manifest);
@@ -110,9 +112,6 @@ impl Reading {
         if cursor.at() >= manifest.entries {
             return Ok(None);
         }
-        Err(Error::Corrupt {
-            what: self.run.to_string(),
-            message: format!("entry {} is missing", cursor.at()),
-        })
+        Err(Error::missing(&self.run, cursor.at()))
     }
 }

@@ -8,6 +8,7 @@ use super::key::RunKey;
 use super::layout::SegmentName;
 use super::names::Names;
 use super::reader::Start;
+use super::segment::Entries;
 use super::store::Archive;
 
 /// Finds where to begin among these segments.
@@ -47,11 +48,13 @@ async fn since(
         return end(archive, run, names).await;
     };
     let (head, entries) = archive.segment(run, *name).await?;
-    let first = entries.iter().find(|entry| match &entry.content {
-        Content::Record(record) => record.time >= time,
-        Content::Gap(_) => false,
-    });
-    Ok(first.map_or(head.summary.next, |entry| entry.number))
+    for entry in entries {
+        let entry = entry?;
+        if matches!(&entry.content, Content::Record(record) if record.time >= time) {
+            return Ok(entry.number);
+        }
+    }
+    Ok(head.summary.next)
 }
 
 async fn end(archive: &Archive, run: &RunKey, names: &[SegmentName]) -> Result<u64> {
@@ -73,14 +76,14 @@ async fn tail(
         Some(last) => archive.head(run, *last).await?.tally.open_lines(stream),
         None => return Ok(0),
     };
-    if seen > lines || lines == 0 {
+    if lines == 0 {
         return end(archive, run, names).await;
     }
     for name in names.iter().rev() {
         seen += archive.head(run, *name).await?.summary.lines(stream);
         if seen > lines {
             let (head, entries) = archive.segment(run, *name).await?;
-            let after = after_line_end(&entries, seen - lines, stream);
+            let after = after_line_end(entries, seen - lines, stream)?;
             return Ok(after.unwrap_or(head.summary.first));
         }
     }
@@ -88,13 +91,23 @@ async fn tail(
 }
 
 /// The number after the n-th line end.
-fn after_line_end(entries: &[Entry], n: u64, stream: Option<Stream>) -> Option<u64> {
-    let ends = entries.iter().filter(|entry| match &entry.content {
+fn after_line_end(entries: Entries, n: u64, stream: Option<Stream>) -> Result<Option<u64>> {
+    let mut left = n;
+    for entry in entries {
+        let entry = entry?;
+        left -= u64::from(ends_line(&entry, stream));
+        if left == 0 {
+            return Ok(Some(entry.number + 1));
+        }
+    }
+    Ok(None)
+}
+
+fn ends_line(entry: &Entry, stream: Option<Stream>) -> bool {
+    match &entry.content {
         Content::Record(record) => {
             record.ends_line && stream.is_none_or(|stream| record.stream == stream)
         }
         Content::Gap(_) => false,
-    });
-    let nth = usize::try_from(n).ok()?.checked_sub(1)?;
-    ends.map(|entry| entry.number + 1).nth(nth)
+    }
 }

@@ -13,7 +13,6 @@ use super::codec;
 use super::entry::{Entry, Gap, Stream};
 use super::error::{Error, Result};
 use super::key::RunKey;
-use super::manifest::SegmentSummary;
 use super::position::Position;
 use super::tally::Tally;
 
@@ -31,13 +30,41 @@ const LEVEL: i32 = 1;
 pub(crate) struct Head {
     pub(crate) run: RunKey,
     #[serde(flatten)]
-    pub(crate) summary: SegmentSummary,
+    pub(crate) summary: Summary,
     /// Length of the entries before compression.
-    raw: u64,
+    pub(crate) raw: u64,
     /// The totals after its last entry.
     pub(crate) tally: Tally,
     /// How far the log was read at its last entry; absent before the first file was read.
     pub(crate) position: Option<Position>,
+}
+
+/// What is in a segment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Summary {
+    /// The number of its first entry.
+    pub(crate) first: u64,
+    /// The number after its last entry.
+    pub(crate) next: u64,
+    /// The earliest time in it.
+    pub(crate) from: Timestamp,
+    /// The latest time in it.
+    pub(crate) to: Timestamp,
+    /// Newlines in stdout.
+    pub(crate) stdout_lines: u64,
+    /// Newlines in stderr.
+    pub(crate) stderr_lines: u64,
+}
+
+impl Summary {
+    /// Newlines in one stream, or in both.
+    pub(crate) const fn lines(&self, stream: Option<Stream>) -> u64 {
+        match stream {
+            Some(Stream::Stdout) => self.stdout_lines,
+            Some(Stream::Stderr) => self.stderr_lines,
+            None => self.stdout_lines + self.stderr_lines,
+        }
+    }
 }
 
 /// A segment as it is stored.
@@ -56,7 +83,6 @@ pub(crate) struct Builder {
     last: i128,
     times: Option<(Timestamp, Timestamp)>,
     lines: [u64; 2],
-    bytes: u64,
 }
 
 impl Builder {
@@ -68,7 +94,6 @@ impl Builder {
             last: 0,
             times: None,
             lines: [0; 2],
-            bytes: 0,
         }
     }
 
@@ -89,7 +114,6 @@ impl Builder {
         let (from, to) = self.times.unwrap_or((at.0, at.0));
         self.times = Some((from.min(at.0), to.max(at.0)));
         self.lines[usize::from(at.1 == Stream::Stderr)] += u64::from(ends_line);
-        self.bytes += bytes.len() as u64 + u64::from(ends_line);
     }
 
     pub(crate) fn push_gap(&mut self, gap: &Gap) {
@@ -103,14 +127,13 @@ impl Builder {
         let (from, to) = self.times.unwrap_or((last, last));
         let head = Head {
             run: self.run,
-            summary: SegmentSummary {
+            summary: Summary {
                 first: self.first,
                 next: tally.entries,
                 from,
                 to,
                 stdout_lines: self.lines[0],
                 stderr_lines: self.lines[1],
-                bytes: self.bytes,
             },
             raw: self.body.len() as u64,
             tally: tally.clone(),
@@ -141,9 +164,19 @@ fn compress(body: &[u8]) -> std::io::Result<Vec<u8>> {
     compressor.compress(body)
 }
 
+/// The version, if it is another one.
+fn unknown_version(fixed: &[u8; FIXED]) -> Option<u32> {
+    let version = char::from(*fixed.strip_prefix(b"boxseg")?.first()?).to_digit(10)?;
+    (!fixed.starts_with(MAGIC) && fixed[7] == b'\n').then_some(version)
+}
+
 /// Reads a head from the beginning of a segment. `Err(length)` says how much is needed.
 pub(crate) fn decode_head(what: &str, bytes: &[u8]) -> Result<Result<Head, u64>> {
     let fixed = bytes.first_chunk::<FIXED>();
+    if let Some(version) = fixed.and_then(unknown_version) {
+        let what = what.to_owned();
+        return Err(Error::UnknownVersion { what, version });
+    }
     let Some(fixed) = fixed.filter(|fixed| fixed.starts_with(MAGIC)) else {
         return Err(corrupt(what, "it does not begin like a segment".to_owned()));
     };
@@ -160,17 +193,34 @@ pub(crate) fn decode_head(what: &str, bytes: &[u8]) -> Result<Result<Head, u64>>
         .map_err(|error| corrupt(what, error.to_string()))
 }
 
+/// The entries of a segment, as they are taken.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    what: String,
+    inner: codec::Entries,
+}
+
+impl Iterator for Entries {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Result<Entry>> {
+        let entry = self.inner.next()?;
+        Some(entry.map_err(|_| corrupt(&self.what, "its entries are malformed".to_owned())))
+    }
+}
+
 /// Reads a whole segment.
-pub(crate) fn decode(what: &str, bytes: &Bytes) -> Result<(Head, Vec<Entry>)> {
+pub(crate) fn decode(what: &str, bytes: &Bytes) -> Result<(Head, Entries)> {
     let short = || corrupt(what, "it is cut off".to_owned());
     let head = decode_head(what, bytes)?.map_err(|_| short())?;
     let [.., l0, l1, l2, l3, _, _, _, _] = *bytes.first_chunk::<FIXED>().ok_or_else(short)?;
     let start = FIXED + u32::from_le_bytes([l0, l1, l2, l3]) as usize;
     let body = decompress(&bytes[start..], head.raw)
         .ok_or_else(|| corrupt(what, "its entries cannot be decompressed".to_owned()))?;
-    let entries = codec::take_entries(body.into(), head.summary.first)
-        .filter(|entries| entries.len() as u64 == head.summary.next - head.summary.first)
-        .ok_or_else(|| corrupt(what, "its entries are malformed".to_owned()))?;
+    let entries = Entries {
+        what: what.to_owned(),
+        inner: codec::Entries::new(body.into(), head.summary.first..head.summary.next),
+    };
     Ok((head, entries))
 }
 

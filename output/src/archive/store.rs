@@ -9,14 +9,16 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 use serde::{Deserialize, Serialize};
 
-use super::entry::Entry;
+use super::cluster::Cluster;
 use super::error::{Error, Result};
 use super::key::{RunKey, Uid};
 use super::layout::{self, SegmentName};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, VERSION, Versioned};
+use super::merge::Room;
 use super::names::Names;
 use super::open::{self, Options};
-use super::segment::{self, HEAD_GUESS, Head, Sealed};
+use super::segment::{self, Entries, HEAD_GUESS, Head, Sealed};
+use crate::names::{is_namespace, is_subdomain};
 
 /// Whose output a folder of the archive holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,13 +31,22 @@ pub struct Label {
     pub name: String,
 }
 
+impl Label {
+    /// Whether it may be asked about: it leads to a Box, and to the one it was read for.
+    fn is_sound(&self, box_uid: &Uid) -> bool {
+        self.uid == *box_uid && is_namespace(&self.namespace) && is_subdomain(&self.name)
+    }
+}
+
 /// The output of all boxes.
 #[derive(Clone, Debug)]
 pub struct Archive {
-    store: Arc<dyn ObjectStore>,
-    root: Path,
-    folder: Option<PathBuf>,
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) root: Path,
+    pub(super) folder: Option<PathBuf>,
     creates_only: bool,
+    pub(super) cluster: Option<Cluster>,
+    pub(super) room: Room,
 }
 
 /// What became of an object that was to be created.
@@ -60,6 +71,8 @@ impl Archive {
             root: opened.root,
             folder: opened.folder,
             creates_only: open::creates_only(options),
+            cluster: None,
+            room: Room::default(),
         })
     }
 
@@ -71,6 +84,8 @@ impl Archive {
             root: Path::default(),
             folder: None,
             creates_only: true,
+            cluster: None,
+            room: Room::default(),
         }
     }
 
@@ -114,13 +129,20 @@ impl Archive {
     /// Whose output it is; `None` if that was never said.
     ///
     /// # Errors
-    /// The archive does not answer.
+    /// The archive does not answer, or what it says names no Box.
     pub async fn label(&self, box_uid: &Uid) -> Result<Option<Label>> {
         let path = layout::label(&self.root, box_uid);
-        self.get_json(&path).await
+        let label: Option<Label> = self.get_json(&path).await?;
+        match label {
+            Some(label) if !label.is_sound(box_uid) => Err(Error::Corrupt {
+                what: path.to_string(),
+                message: "it is of another Box, or of none".to_owned(),
+            }),
+            sound => Ok(sound),
+        }
     }
 
-    async fn create(&self, path: &Path, bytes: &Bytes) -> Result<Put> {
+    pub(super) async fn create(&self, path: &Path, bytes: &Bytes) -> Result<Put> {
         if !self.creates_only {
             return self.create_without_help(path, bytes).await;
         }
@@ -162,24 +184,18 @@ impl Archive {
         Ok(self.store.get(path).await?.bytes().await?)
     }
 
-    async fn get_json<T: serde::de::DeserializeOwned>(&self, path: &Path) -> Result<Option<T>> {
-        let bytes = match self.get(path).await {
-            Err(Error::NotFound { .. }) => return Ok(None),
-            other => other?,
-        };
-        let corrupt = |error: serde_json::Error| Error::Corrupt {
-            what: path.to_string(),
-            message: error.to_string(),
-        };
-        serde_json::from_slice(&bytes).map(Some).map_err(corrupt)
+    pub(super) async fn get_json<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &Path,
+    ) -> Result<Option<T>> {
+        match self.get(path).await {
+            Err(Error::NotFound { .. }) => Ok(None),
+            other => parse(path, &other?).map(Some),
+        }
     }
 
     /// A whole segment.
-    pub(crate) async fn segment(
-        &self,
-        run: &RunKey,
-        name: SegmentName,
-    ) -> Result<(Head, Vec<Entry>)> {
+    pub(crate) async fn segment(&self, run: &RunKey, name: SegmentName) -> Result<(Head, Entries)> {
         let path = layout::segment(&self.root, run, name);
         let bytes = self.get(&path).await?;
         let (head, entries) = segment::decode(path.as_ref(), &bytes)?;
@@ -189,11 +205,23 @@ impl Archive {
     /// The head of a segment.
     pub(crate) async fn head(&self, run: &RunKey, name: SegmentName) -> Result<Head> {
         let path = layout::segment(&self.root, run, name);
+        own(self.head_at(&path).await?, run, name, &path)
+    }
+
+    /// The number after a segment's last entry.
+    pub(crate) async fn end_of(&self, run: &RunKey, name: SegmentName) -> Result<u64> {
+        match name.next {
+            Some(next) => Ok(next),
+            None => Ok(self.head(run, name).await?.summary.next),
+        }
+    }
+
+    pub(super) async fn head_at(&self, path: &Path) -> Result<Head> {
         let mut wanted = HEAD_GUESS;
         loop {
-            let bytes = self.store.get_range(&path, 0..wanted).await?;
+            let bytes = self.store.get_range(path, 0..wanted).await?;
             match segment::decode_head(path.as_ref(), &bytes)? {
-                Ok(head) => return own(head, run, name, &path),
+                Ok(head) => return Ok(head),
                 Err(more) if more > wanted => wanted = more,
                 Err(_) => {
                     return Err(Error::Corrupt {
@@ -206,7 +234,21 @@ impl Archive {
     }
 
     pub(crate) async fn read_manifest(&self, run: &RunKey) -> Result<Option<Manifest>> {
-        self.get_json(&layout::manifest(&self.root, run)).await
+        self.manifest_at(&layout::manifest(&self.root, run)).await
+    }
+
+    pub(super) async fn manifest_at(&self, path: &Path) -> Result<Option<Manifest>> {
+        let bytes = match self.get(path).await {
+            Err(Error::NotFound { .. }) => return Ok(None),
+            other => other?,
+        };
+        match parse(path, &bytes)? {
+            Versioned { version: VERSION } => parse(path, &bytes).map(Some),
+            Versioned { version } => Err(Error::UnknownVersion {
+                what: path.to_string(),
+                version,
+            }),
+        }
     }
 
     /// The segments of a run.
@@ -218,6 +260,20 @@ impl Archive {
         });
         let names: Vec<_> = names.try_collect().await?;
         Ok(names.into_iter().collect())
+    }
+
+    /// Whether a segment begins at this entry or later.
+    pub(crate) async fn has_segment_from(&self, run: &RunKey, entry: u64) -> Result<bool> {
+        let folder = layout::run_folder(&self.root, run);
+        let before = layout::before_segment(&self.root, run, entry);
+        let mut listed = self.store.list_with_offset(Some(&folder), &before);
+        while let Some(object) = listed.try_next().await? {
+            let name = object.location.filename().and_then(SegmentName::parse);
+            if name.is_some_and(|name| name.first >= entry) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The runs of a Box.
@@ -262,42 +318,7 @@ impl Archive {
         Ok(names.map(str::to_owned).collect())
     }
 
-    /// Deletes all output of a Box. Deleting what is gone is no error.
-    ///
-    /// # Errors
-    /// The archive does not answer, or refuses; a part may be left, and another try removes it.
-    pub async fn delete(&self, box_uid: &Uid) -> Result<()> {
-        let folder = layout::box_folder(&self.root, box_uid);
-        let objects = self
-            .store
-            .list(Some(&folder))
-            .map_ok(|object| object.location);
-        let objects: Vec<Path> = objects.try_collect().await?;
-        // The label goes last: while anything is left, it is known whose it is.
-        let (label, others): (Vec<_>, Vec<_>) = objects
-            .into_iter()
-            .partition(|path| path.filename() == Some(layout::LABEL));
-        self.delete_all(others).await?;
-        self.delete_all(label).await?;
-        self.remove_folder(box_uid).await
-    }
-
-    /// In a file system, folders and unfinished files are left.
-    async fn remove_folder(&self, box_uid: &Uid) -> Result<()> {
-        let Some(folder) = &self.folder else {
-            return Ok(());
-        };
-        let folder = folder.join(layout::RUNS).join(box_uid.as_str());
-        let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
-        match removed.unwrap_or(Ok(())) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::Unavailable {
-                message: error.to_string(),
-            }),
-            Ok(()) | Err(_) => Ok(()),
-        }
-    }
-
-    async fn delete_all(&self, paths: Vec<Path>) -> Result<()> {
+    pub(super) async fn delete_all(&self, paths: Vec<Path>) -> Result<()> {
         let paths = futures::stream::iter(paths.into_iter().map(Ok)).boxed();
         let mut deleted = self.store.delete_stream(paths);
         while let Some(result) = deleted.next().await {
@@ -321,7 +342,14 @@ fn own(head: Head, run: &RunKey, name: SegmentName, path: &Path) -> Result<Head>
     })
 }
 
-fn json<T: Serialize>(value: &T) -> Result<Bytes> {
+fn parse<T: serde::de::DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|error| Error::Corrupt {
+        what: path.to_string(),
+        message: error.to_string(),
+    })
+}
+
+pub(super) fn json<T: Serialize>(value: &T) -> Result<Bytes> {
     let text = serde_json::to_vec_pretty(value).map_err(|error| Error::Corrupt {
         what: "a new object".to_owned(),
         message: error.to_string(),

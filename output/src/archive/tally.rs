@@ -20,6 +20,8 @@ pub(crate) struct Tally {
     pub(crate) stderr: Counts,
     pub(crate) gaps: Vec<Gap>,
     pub(crate) gap_count: u64,
+    /// Whether the last record of either stream left a line unfinished.
+    open: bool,
     /// The time of the last record.
     pub(crate) last_time: Option<Timestamp>,
 }
@@ -30,7 +32,7 @@ pub(crate) struct Counts {
     pub(crate) bytes: u64,
     pub(crate) lines: u64,
     /// Whether its last record left a line unfinished.
-    pub(crate) open: bool,
+    open: bool,
     digest: Running,
 }
 
@@ -48,6 +50,7 @@ impl Tally {
     ) {
         self.entries += 1;
         self.last_time = Some(time);
+        self.open = leaves_open(self.open, bytes, ends_line);
         self.whole.update(bytes, ends_line);
         self.of_mut(stream).add(bytes, ends_line);
     }
@@ -78,20 +81,23 @@ impl Tally {
         self.stdout.bytes + self.stderr.bytes
     }
 
-    /// Unfinished lines in one stream, or in both.
+    /// Unfinished lines at the end of one stream or, where a line of the one may go on with one of the
+    /// other, at the end of both as they were written among each other.
     pub(crate) fn open_lines(&self, stream: Option<Stream>) -> u64 {
-        match stream {
-            Some(stream) => u64::from(self.of(stream).open),
-            None => u64::from(self.stdout.open) + u64::from(self.stderr.open),
-        }
+        u64::from(stream.map_or(self.open, |stream| self.of(stream).open))
     }
+}
+
+/// A record that carries nothing begins no line.
+const fn leaves_open(open: bool, bytes: &[u8], ends_line: bool) -> bool {
+    !ends_line && (open || !bytes.is_empty())
 }
 
 impl Counts {
     fn add(&mut self, bytes: &[u8], ends_line: bool) {
         self.bytes += bytes.len() as u64 + u64::from(ends_line);
         self.lines += u64::from(ends_line);
-        self.open = !ends_line;
+        self.open = leaves_open(self.open, bytes, ends_line);
         self.digest.update(bytes, ends_line);
     }
 

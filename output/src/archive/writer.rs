@@ -1,28 +1,26 @@
 //! Appends to one run's output. It holds nothing that the archive does not: after a crash, another
 //! writer goes on from the last segment.
 
-use std::collections::BTreeSet;
+use std::time::Duration;
 
-use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
+use tokio::time::Instant;
 
-use super::entry::{Content, Gap};
-use super::error::{Error, Result};
+use super::entry::Gap;
+use super::error::Result;
 use super::key::RunKey;
 use super::layout::SegmentName;
-use super::manifest::{Manifest, Saved, SegmentSummary};
+use super::manifest::{self, Manifest, Saved};
+use super::merge::Parts;
 use super::names::Names;
 use super::position::{LineHead, Position};
-use super::segment::{Builder, Head, Sealed};
+use super::segment::{Builder, Sealed};
 use super::store::{Archive, Put};
 use super::tally::Tally;
 
-/// So many small segments in a row become one: a box that says a word a second leaves few objects.
-const MERGE: usize = 32;
-/// A segment is small below so many bytes of output.
-const SMALL: u64 = 32 << 10;
-/// How many objects are read at once.
-const AT_ONCE: usize = 8;
+/// After so long without a put, it is looked whether another writer was here meanwhile: in a shorter
+/// time the segments that it stored are not yet merged, and their names are taken.
+const SURE: Duration = Duration::from_secs(5);
 
 /// Appends to one run's output.
 #[derive(Debug)]
@@ -35,14 +33,10 @@ pub struct Writer {
     gap: Option<Gap>,
     /// Closed, and not known to be stored.
     sealed: Option<Sealed>,
-    parts: Vec<Part>,
-}
-
-/// A segment that is stored.
-#[derive(Clone, Debug)]
-struct Part {
-    name: SegmentName,
-    summary: SegmentSummary,
+    /// Since when it is known that the run's output ends where this writer is; `None` after a put
+    /// whose outcome is not known.
+    sure: Option<Instant>,
+    parts: Parts,
 }
 
 /// What a run's output is at.
@@ -67,8 +61,9 @@ impl Writer {
     /// Goes on where the archive says that the run's output is.
     ///
     /// # Errors
-    /// The archive does not answer, or a segment is corrupt.
+    /// The archive is another cluster's or does not answer, or a segment is corrupt.
     pub async fn resume(archive: &Archive, run: &RunKey) -> Result<Resumed> {
+        archive.claimed().await?;
         if let Some(manifest) = archive.read_manifest(run).await? {
             return Ok(Resumed::Done(Box::new(manifest)));
         }
@@ -83,7 +78,8 @@ impl Writer {
             None => (Tally::default(), None),
         };
         Ok(Resumed::At(Box::new(Self {
-            parts: parts(archive, run, &order).await?,
+            parts: Parts::default(),
+            sure: Some(Instant::now()),
             builder: Builder::new(run.clone(), tally.entries),
             archive: archive.clone(),
             run: run.clone(),
@@ -185,7 +181,7 @@ impl Writer {
             }
         }
         // Housekeeping: what fails is tried again after the next segment.
-        if let Err(error) = self.merge().await {
+        if let Err(error) = self.parts.merge(&self.archive, &self.run).await {
             tracing::debug!(error = %error, "small segments were not merged");
         }
         Ok(Flushed::Stored)
@@ -213,57 +209,32 @@ impl Writer {
     }
 
     async fn store(&mut self) -> Result<Flushed> {
+        let sure = self.sure.take().is_some_and(|since| since.elapsed() < SURE);
         let Some(sealed) = &self.sealed else {
             return Ok(Flushed::Stored);
         };
+        if !sure && self.is_overtaken(sealed.head.summary.first).await? {
+            return Ok(Flushed::Overtaken);
+        }
         if self.archive.put_segment(sealed).await? == Put::Taken {
             return Ok(Flushed::Overtaken);
         }
-        self.parts.push(Part::of(&sealed.head, None));
+        self.sure = Some(Instant::now());
+        self.parts.stored(&sealed.head);
         self.sealed = None;
         Ok(Flushed::Stored)
     }
 
-    /// Makes one segment of the last ones, if they are many and small.
-    async fn merge(&mut self) -> Result<()> {
-        let start = self.parts.len().saturating_sub(MERGE);
-        let last = &self.parts[start..];
-        if last.len() < MERGE || last.iter().any(|part| part.summary.bytes >= SMALL) {
-            return Ok(());
-        }
-        let old: Vec<_> = last.iter().map(|part| part.name).collect();
-        let merged = self.read_as_one(&old).await?;
-        self.archive.put_merged(&merged).await?;
-        let next = merged.head.summary.next;
-        self.parts.truncate(start);
-        self.parts.push(Part::of(&merged.head, Some(next)));
-        self.archive.remove_segments(&self.run, &old).await
-    }
-
-    async fn read_as_one(&self, names: &[SegmentName]) -> Result<Sealed> {
-        let segments = futures::stream::iter(names.iter().copied())
-            .map(|name| self.archive.segment(&self.run, name))
-            .buffered(AT_ONCE);
-        let segments: Vec<_> = segments.try_collect().await?;
-        let first = names.first().map_or(0, |name| name.first);
-        let mut builder = Builder::new(self.run.clone(), first);
-        let mut last: Option<Head> = None;
-        for (head, entries) in segments {
-            for entry in entries {
-                match entry.content {
-                    Content::Record(record) => {
-                        let at = (record.time, record.stream);
-                        builder.push(at, &record.bytes, record.ends_line);
-                    }
-                    Content::Gap(gap) => builder.push_gap(&gap),
-                }
-            }
-            last = Some(head);
-        }
-        let last = last.ok_or_else(|| Error::NotFound {
-            what: self.run.to_string(),
-        })?;
-        builder.seal(&last.tally, last.position.as_ref())
+    /// Whether the run's output ends elsewhere than before this entry, or than with a segment of the
+    /// name that is to be stored, which may be our own.
+    async fn is_overtaken(&self, first: u64) -> Result<bool> {
+        let names = self.archive.names(&self.run).await?;
+        let end = match names.in_order().last() {
+            None => 0,
+            Some(last) if *last == SegmentName::plain(first) => first,
+            Some(last) => self.archive.end_of(&self.run, *last).await?,
+        };
+        Ok(end != first)
     }
 
     /// Stores what is left, and then the manifest. After an error: try again.
@@ -284,7 +255,7 @@ impl Writer {
     fn manifest(&self) -> Manifest {
         let tally = &self.tally;
         Manifest {
-            version: 1,
+            version: manifest::VERSION,
             run: self.run.clone(),
             state: if tally.gap_count == 0 {
                 Saved::Saved
@@ -298,41 +269,8 @@ impl Writer {
             stderr: tally.stderr.totals(),
             gaps: tally.gaps.clone(),
             gap_count: tally.gap_count,
-            segments: self.parts.iter().map(|part| part.summary.clone()).collect(),
         }
     }
-}
-
-impl Part {
-    fn of(head: &Head, next: Option<u64>) -> Self {
-        let first = head.summary.first;
-        Self {
-            name: SegmentName { first, next },
-            summary: head.summary.clone(),
-        }
-    }
-}
-
-async fn parts(archive: &Archive, run: &RunKey, order: &[SegmentName]) -> Result<Vec<Part>> {
-    let heads = futures::stream::iter(order.iter().copied())
-        .map(|name| part(archive, run, name))
-        .buffered(AT_ONCE);
-    let parts: Vec<Part> = heads.try_collect().await?;
-    let mut next = 0;
-    for part in &parts {
-        if part.summary.first != next {
-            return Err(Error::Corrupt {
-                what: run.to_string(),
-                message: format!("entry {next} is missing"),
-            });
-        }
-        next = part.summary.next;
-    }
-    Ok(parts)
-}
-
-async fn part(archive: &Archive, run: &RunKey, name: SegmentName) -> Result<Part> {
-    Ok(Part::of(&archive.head(run, name).await?, name.next))
 }
 
 /// Removes segments that a merged one holds and that a crash left.
@@ -342,7 +280,16 @@ async fn remove_merged(
     names: &Names,
     order: &[SegmentName],
 ) -> Result<()> {
-    let kept: BTreeSet<_> = order.iter().copied().collect();
-    let left: Vec<_> = names.all().filter(|name| !kept.contains(name)).collect();
+    let mut left = Vec::new();
+    for name in names.all().filter(|name| !order.contains(name)) {
+        let end = archive.end_of(run, name).await?;
+        let holds = |kept: &&SegmentName| kept.next.is_some_and(|next| end <= next);
+        if order
+            .iter()
+            .any(|kept| kept.first <= name.first && holds(&kept))
+        {
+            left.push(name);
+        }
+    }
     archive.remove_segments(run, &left).await
 }

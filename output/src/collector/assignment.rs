@@ -13,6 +13,8 @@ pub struct Assignment {
     pub name: String,
     /// The container's log folder, below the node's: `<namespace>_<pod>_<uid>/<container>`.
     pub folder: String,
+    /// Whether the Box was seen to exist. Before that files are held, and nothing is stored.
+    pub wanted: bool,
     /// Whether the container has ended.
     pub ended: Ended,
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
@@ -45,10 +45,11 @@ pub(crate) struct Shared {
 pub(crate) async fn collect(
     shared: Arc<Shared>,
     mut assignment: watch::Receiver<Assignment>,
+    looked: &AtomicBool,
 ) -> Manifest {
     let mut failures = Failures::default();
     loop {
-        match Task::new(&shared, &mut assignment).run().await {
+        match Task::new(&shared, &mut assignment, looked).run().await {
             Ok(Some(manifest)) => return manifest,
             // Another writer was here: what it stored is where this one goes on.
             Ok(None) => tracing::info!("another collector was here; going on from what it stored"),
@@ -61,6 +62,8 @@ pub(crate) async fn collect(
 struct Task<'a> {
     shared: &'a Arc<Shared>,
     assignment: &'a mut watch::Receiver<Assignment>,
+    /// Set once it has looked for files.
+    looked: &'a AtomicBool,
     failures: Failures,
     /// Since when the container is known to have ended.
     ended: Option<Instant>,
@@ -74,9 +77,14 @@ struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    fn new(shared: &'a Arc<Shared>, assignment: &'a mut watch::Receiver<Assignment>) -> Self {
+    fn new(
+        shared: &'a Arc<Shared>,
+        assignment: &'a mut watch::Receiver<Assignment>,
+        looked: &'a AtomicBool,
+    ) -> Self {
         Self {
             assignment,
+            looked,
             failures: Failures::default(),
             ended: None,
             waiting: None,
@@ -104,6 +112,10 @@ impl<'a> Task<'a> {
 
     /// Finds out how far the archive is. Files are opened meanwhile, however long that takes.
     async fn resume(&mut self, tail: &mut Tail) -> Resumed {
+        while !self.assignment.borrow().wanted {
+            self.look(tail);
+            self.pause(LOOK).await;
+        }
         loop {
             let (run, label) = {
                 let assignment = self.assignment.borrow();
@@ -142,6 +154,7 @@ impl<'a> Task<'a> {
             self.note_log_error(&error);
         }
         self.held.set(tail.held());
+        self.looked.store(true, Ordering::Relaxed);
     }
 
     async fn follow(mut self, mut pair: Pair) -> Result<Option<Manifest>> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -25,6 +26,8 @@ pub struct Collector {
 #[derive(Debug)]
 struct Task {
     assignment: watch::Sender<Assignment>,
+    /// Whether it looked for files.
+    looked: Arc<AtomicBool>,
     abort: AbortHandle,
 }
 
@@ -72,9 +75,12 @@ impl Collector {
         let run = assignment.run.clone();
         let (sender, receiver) = watch::channel(assignment);
         let (shared, outcomes) = (self.shared.clone(), self.outcomes.clone());
-        let abort = self.running.spawn(one(shared, receiver, outcomes));
+        let looked = Arc::<AtomicBool>::default();
+        let task = one(shared, receiver, looked.clone(), outcomes);
+        let abort = self.running.spawn(task);
         let task = Task {
             assignment: sender,
+            looked,
             abort,
         };
         self.tasks.insert(run, task);
@@ -93,6 +99,13 @@ impl Collector {
         self.tasks.keys()
     }
 
+    /// Whether it holds the files of all boxes that it was assigned, as far as there were any.
+    #[must_use]
+    pub fn holds_all(&self) -> bool {
+        let looked = |task: &Task| task.looked.load(Ordering::Relaxed) || task.abort.is_finished();
+        self.tasks.values().all(looked)
+    }
+
     fn reap(&mut self) {
         while self.running.try_join_next().is_some() {}
         self.tasks.retain(|_, task| !task.abort.is_finished());
@@ -102,10 +115,11 @@ impl Collector {
 async fn one(
     shared: Arc<Shared>,
     assignment: watch::Receiver<Assignment>,
+    looked: Arc<AtomicBool>,
     outcomes: mpsc::UnboundedSender<Outcome>,
 ) {
     let present = Counted::new(&shared);
-    let manifest = collect(shared.clone(), assignment.clone()).await;
+    let manifest = collect(shared.clone(), assignment.clone(), &looked).await;
     drop(present);
     shared.stats.count_outcome(&manifest);
     let assignment = assignment.borrow().clone();

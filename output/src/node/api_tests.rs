@@ -1,6 +1,7 @@
 //! What is asked of the API server, and what its answers come to.
 
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
 
 use http::{Request, Response};
 use k8s_openapi::api::core::v1::Pod;
@@ -9,14 +10,18 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower_test::mock;
 
+use super::cluster::{claim, identity};
 use super::owner::{Owner, owner};
 use super::release::release;
-use crate::archive::{Label, Uid};
+use super::server::Health;
+use super::sweep::{Absent, is_abandoned, pass};
+use crate::archive::{Archive, Label, Options, Uid};
 
-type Log = Arc<Mutex<Vec<(String, Value)>>>;
+pub(super) type Log = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// A client whose API server gives these answers, one after the other, and keeps what was asked.
-fn client(answers: Vec<(u16, Value)>) -> (Client, Log) {
+/// A client whose API server gives these answers, one after the other, and keeps what was asked. Then
+/// it gives none.
+pub(super) fn client(answers: Vec<(u16, Value)>) -> (Client, Log) {
     let (service, mut handle) = mock::pair::<Request<Body>, Response<Body>>();
     let log = Log::default();
     let asked = log.clone();
@@ -31,6 +36,7 @@ fn client(answers: Vec<(u16, Value)>) -> (Client, Log) {
             let body = Body::from(serde_json::to_vec(&answer).unwrap());
             send.send_response(Response::builder().status(code).body(body).unwrap());
         }
+        std::future::pending::<()>().await;
     });
     (Client::new(service, "default"), log)
 }
@@ -41,7 +47,7 @@ fn pod(uid: &str, finalizers: &[&str]) -> Value {
     }})
 }
 
-fn failure(code: u16, reason: &str, name: &str) -> (u16, Value) {
+pub(super) fn failure(code: u16, reason: &str, name: &str) -> (u16, Value) {
     let status = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "message": "no",
         "reason": reason, "code": code, "details": {"name": name}});
     (code, status)
@@ -84,6 +90,7 @@ async fn what_is_not_held_is_left_alone(#[case] answer: (u16, Value)) {
 #[case(failure(409, "Conflict", "p"), false)]
 #[case(failure(403, "Forbidden", "p"), false)]
 #[case(failure(500, "InternalError", "p"), false)]
+#[case(failure(404, "NotFound", ""), false)]
 #[case(failure(404, "NotFound", "p"), true)]
 #[tokio::test]
 async fn a_patch_that_is_refused_is_tried_again(#[case] answer: (u16, Value), #[case] over: bool) {
@@ -91,7 +98,7 @@ async fn a_patch_that_is_refused_is_tried_again(#[case] answer: (u16, Value), #[
     assert_eq!(done, over);
 }
 
-fn object(uid: &str, deleting: bool) -> (u16, Value) {
+pub(super) fn object(uid: &str, deleting: bool) -> (u16, Value) {
     let mut object = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
         "metadata": {"name": "hello", "uid": uid}});
     if deleting {
@@ -117,10 +124,114 @@ async fn only_a_typed_answer_says_that_nobody_wants_it(
     #[case] expected: Option<Owner>,
 ) {
     let (client, _) = client(answers);
-    let label = Label {
+    assert_eq!(owner(&client, &label()).await.ok(), expected);
+}
+
+#[tokio::test]
+async fn an_answer_that_names_no_pod_says_nothing() {
+    let (done, _) = released(vec![failure(404, "NotFound", "")]).await;
+    assert!(!done);
+}
+
+fn label() -> Label {
+    Label {
         uid: Uid::parse("u").unwrap(),
         namespace: "ns".to_owned(),
         name: "hello".to_owned(),
-    };
-    assert_eq!(owner(&client, &label).await.ok(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_known_by_what_outlives_everything_in_it() {
+    let (client, log) = client(vec![
+        failure(403, "Forbidden", ""),
+        object("cluster", false),
+    ]);
+    assert_eq!(identity(&client).await.as_str(), "cluster");
+    assert_eq!(
+        log.lock().unwrap()[1].0,
+        "GET /api/v1/namespaces/kube-system"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_an_archive_of_another_cluster_it_is_not_ready() {
+    let shared = Archive::over(Arc::new(object_store::memory::InMemory::new()));
+    let of = |uid| shared.clone().of_cluster(Uid::parse(uid).unwrap());
+    of("theirs").claim().await.unwrap();
+    for (uid, ready) in [("theirs", true), ("ours", false)] {
+        let health = Arc::new(Health::default());
+        health.set_ready();
+        let claiming = claim(of(uid), health.clone());
+        let ended = tokio::time::timeout(Duration::from_mins(5), claiming).await;
+        assert_eq!((ended.is_ok(), health.problem().is_none()), (ready, ready));
+    }
+}
+
+#[tokio::test]
+async fn an_archive_of_another_cluster_is_not_swept() {
+    let shared = Archive::over(Arc::new(object_store::memory::InMemory::new()));
+    let of = |uid| shared.clone().of_cluster(Uid::parse(uid).unwrap());
+    of("theirs").claim().await.unwrap();
+    shared.put_label(&label()).await.unwrap();
+    let (client, log) = client(vec![]);
+    let mut absent = Absent::default();
+    assert!(pass(&client, &of("ours"), &mut absent).await.is_err());
+    assert_eq!(*log.lock().unwrap(), []);
+    assert_eq!(shared.boxes().await.unwrap(), [label().uid]);
+}
+
+fn nothing_listed() -> (u16, Value) {
+    let list = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
+        "metadata": {}, "items": []});
+    (200, list)
+}
+
+#[tokio::test]
+async fn a_label_that_leads_nowhere_does_not_stop_the_sweep() {
+    let archive = Archive::over(Arc::new(object_store::memory::InMemory::new()));
+    for (uid, name) in [
+        ("a", "b/c"),
+        ("b", ""),
+        ("c", "?watch=true"),
+        ("u", "hello"),
+    ] {
+        let (uid, name) = (Uid::parse(uid).unwrap(), name.to_owned());
+        let label = Label {
+            uid,
+            name,
+            ..label()
+        };
+        archive.put_label(&label).await.unwrap();
+    }
+    let gone = failure(404, "NotFound", "hello");
+    let (client, log) = client(vec![nothing_listed(), gone]);
+    let mut absent = Absent::default();
+    pass(&client, &archive, &mut absent).await.unwrap();
+    let asked = log.lock().unwrap().clone();
+    assert_eq!(
+        asked[1].0,
+        "GET /apis/boxes.run/v1alpha1/namespaces/ns/boxes/hello"
+    );
+    assert_eq!(archive.boxes().await.unwrap().len(), 4);
+}
+
+#[rstest::rstest]
+#[case(0, false)]
+#[case(23, false)]
+#[case(25, true)]
+#[tokio::test]
+async fn what_nobody_owns_is_abandoned_after_a_day(#[case] hours: u64, #[case] abandoned: bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("runs/u/p/0");
+    std::fs::create_dir_all(&run).unwrap();
+    let file = std::fs::File::create(run.join("00000000000000000007.seg")).unwrap();
+    let written = SystemTime::now() - Duration::from_hours(hours);
+    file.set_modified(written).unwrap();
+    let url = format!("file://{}", folder.path().display());
+    let archive = Archive::open(&url, &Options::default()).unwrap();
+    assert_eq!(
+        is_abandoned(&archive, &label().uid).await.unwrap(),
+        abandoned
+    );
 }

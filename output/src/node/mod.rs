@@ -5,8 +5,12 @@
 //! when the Box, or its namespace, is being deleted.
 
 pub mod args;
+mod cluster;
+mod errand;
+mod known;
 mod logging;
 mod owner;
+mod patience;
 mod pod;
 mod pods;
 mod release;
@@ -16,3 +20,5 @@ mod sweep;
 
 #[cfg(test)]
 mod api_tests;
+#[cfg(test)]
+mod pods_tests;

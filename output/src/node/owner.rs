@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, ResourceExt};
 
+use crate::absence::says_absent;
 use crate::archive::Label;
 
 /// What a live read says about a Box.
@@ -41,14 +42,4 @@ async fn leaving(client: &Client, namespace: &str) -> Result<bool, kube::Error> 
     let namespaces = Api::<Namespace>::all(client.clone());
     let found = namespaces.get_metadata(namespace).await?;
     Ok(found.metadata.deletion_timestamp.is_some())
-}
-
-/// Whether an answer says that the object of this name, and not its kind or the server, is absent.
-fn says_absent(error: &kube::Error, name: &str) -> bool {
-    let kube::Error::Api(status) = error else {
-        return false;
-    };
-    let details = status.details.as_ref();
-    let named = details.is_some_and(|details| details.name == name);
-    status.code == 404 && status.reason == "NotFound" && named
 }

@@ -6,6 +6,7 @@ use kube::ResourceExt;
 
 use crate::archive::{RunKey, Uid};
 use crate::collector::{Assignment, Ended};
+use crate::names::is_subdomain;
 
 /// What is to be collected of a pod; `None` if it is none of ours, or was let go.
 pub(crate) fn assignment(pod: &Pod) -> Option<Assignment> {
@@ -20,11 +21,18 @@ pub(crate) fn assignment(pod: &Pod) -> Option<Assignment> {
     }
     Some(Assignment {
         folder: format!("{namespace}_{name}_{pod_uid}/{CONTAINER}"),
-        name: pod.annotations().get(BOX_NAME_ANNOTATION)?.clone(),
+        name: name_of_box(pod)?,
         run: RunKey::first(box_uid, pod_uid),
         namespace,
+        wanted: false,
         ended: ended(pod),
     })
+}
+
+/// The name of the Box, which becomes a part of a URL.
+fn name_of_box(pod: &Pod) -> Option<String> {
+    let name = pod.annotations().get(BOX_NAME_ANNOTATION)?;
+    is_subdomain(name).then(|| name.clone())
 }
 
 /// Whether our finalizer is on it.
@@ -153,6 +161,9 @@ mod tests {
     #[case("/metadata/name", json!("a/b"))]
     #[case("/metadata/namespace", json!(".."))]
     #[case("/metadata/annotations", json!({}))]
+    #[case("/metadata/annotations", json!({"boxes.run/box": ""}))]
+    #[case("/metadata/annotations", json!({"boxes.run/box": "a/b"}))]
+    #[case("/metadata/annotations", json!({"boxes.run/box": "?watch=true"}))]
     fn other_and_forged_pods_are_not_collected(#[case] at: &str, #[case] value: Value) {
         let mut forged = serde_json::to_value(pod(&json!({}))).unwrap();
         *forged.pointer_mut(at).unwrap() = value;

@@ -1,31 +1,23 @@
 //! The pods of the node that hold their output for us, from their first event to being let go.
+//!
+//! Nothing here waits for the API server: calls are errands, at most one for a pod at a time, and
+//! what came of them is heard later.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
 
 use boxes_crds::OutputStatus;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
-use tokio::time::sleep;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 
-use super::owner::{Owner, owner};
+use super::errand::{Errand, News, Told};
+use super::known::{Known, Stage};
+use super::owner::Owner;
 use super::pod;
-use super::release::{release, said};
+use super::release::said;
 use crate::archive::RunKey;
-use crate::collector::{Assignment, Collector, Ended, Outcome};
-
-/// How long until a call to the API server is tried again.
-const AGAIN: Duration = Duration::from_secs(5);
-
-/// A pod that is held.
-#[derive(Clone, Debug)]
-struct Known {
-    pod: Arc<Pod>,
-    assignment: Assignment,
-    /// Whether the pod is gone from the API server.
-    vanished: bool,
-}
+use crate::collector::{Collector, Outcome};
 
 /// What the collector knows of its node.
 pub(crate) struct Pods {
@@ -34,6 +26,9 @@ pub(crate) struct Pods {
     known: HashMap<RunKey, Known>,
     /// The runs of a list that is being taken.
     listed: Option<Vec<RunKey>>,
+    errands: JoinSet<News>,
+    /// Whether a whole list was taken.
+    complete: bool,
 }
 
 impl Pods {
@@ -43,7 +38,15 @@ impl Pods {
             collector,
             known: HashMap::new(),
             listed: None,
+            errands: JoinSet::new(),
+            complete: false,
         }
+    }
+
+    /// How many pods are known.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.known.len()
     }
 
     pub(crate) fn begin_list(&mut self) {
@@ -57,6 +60,12 @@ impl Pods {
         for run in gone.cloned().collect::<Vec<_>>() {
             self.vanish(&run);
         }
+        self.complete = true;
+    }
+
+    /// Whether the files of all pods are held.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.complete && self.collector.holds_all()
     }
 
     /// A pod as it is now.
@@ -75,13 +84,19 @@ impl Pods {
         if let Some(listed) = &mut self.listed {
             listed.push(assignment.run.clone());
         }
-        self.collector.assign(assignment.clone());
-        let known = Known {
-            pod: Arc::new(pod),
-            vanished: false,
-            assignment,
-        };
-        self.known.insert(known.assignment.run.clone(), known);
+        let run = assignment.run.clone();
+        match self.known.get_mut(&run) {
+            Some(known) => known.update(pod, assignment),
+            None => drop(self.known.insert(run.clone(), Known::new(pod, assignment))),
+        }
+        self.assign(&run);
+    }
+
+    /// Tells the collector what is known of a run.
+    fn assign(&mut self, run: &RunKey) {
+        if let Some(known) = self.known.get(run).filter(|known| known.is_collected()) {
+            self.collector.assign(known.assignment.clone());
+        }
     }
 
     /// A pod is gone, or our finalizer is.
@@ -102,19 +117,20 @@ impl Pods {
         let Some(known) = self.known.get_mut(run) else {
             return;
         };
-        known.vanished = true;
-        if known.assignment.ended == Ended::No {
-            known.assignment.ended = Ended::Unknown;
+        if known.is_collected() {
+            known.vanish();
+            self.assign(run);
+        } else {
+            self.known.remove(run);
         }
-        self.collector.assign(known.assignment.clone());
     }
 
     /// An output is saved: the pod is let go.
     pub(crate) fn save(&mut self, outcome: &Outcome) {
         let manifest = &outcome.manifest;
-        let Some(known) = self.known.remove(&manifest.run) else {
+        if !self.known.contains_key(&manifest.run) {
             return;
-        };
+        }
         tracing::info!(
             namespace = outcome.assignment.namespace,
             name = outcome.assignment.name,
@@ -123,50 +139,69 @@ impl Pods {
             gaps = manifest.gap_count,
             "the output of a box is saved"
         );
-        self.collector.forget(&manifest.run);
-        if !known.vanished {
-            let said = said(manifest);
-            tokio::spawn(release_at_last(self.client.clone(), known.pod, Some(said)));
+        self.release(&manifest.run, Some(said(manifest)));
+    }
+
+    /// Collects no more of a pod, and lets it go. It stays known until that is done.
+    fn release(&mut self, run: &RunKey, said: Option<OutputStatus>) {
+        self.collector.forget(run);
+        match self.known.get_mut(run) {
+            Some(known) if !known.vanished => known.enter(Stage::Releasing(said)),
+            Some(_) | None => drop(self.known.remove(run)),
         }
     }
 
-    /// Lets pods go whose Box, or its namespace, is being deleted. Only pods that are being deleted
-    /// are asked about: that is what the deletion of a Box comes to.
-    pub(crate) async fn let_unwanted_go(&mut self) {
-        let leaving =
-            |known: &&Known| known.vanished || known.pod.metadata.deletion_timestamp.is_some();
-        let asked: Vec<_> = self.known.values().filter(leaving).cloned().collect();
-        for known in asked {
-            match owner(&self.client, &known.assignment.label()).await {
-                Ok(Owner::Wanted) => {}
-                Ok(Owner::Leaving | Owner::Gone) => self.drop_unsaved(&known).await,
-                Err(error) => tracing::warn!(error = %error, "a box could not be read"),
+    /// Asks what is to be asked by now.
+    pub(crate) fn send_out(&mut self) {
+        let now = Instant::now();
+        for (run, known) in &mut self.known {
+            if known.is_due(now) {
+                known.out = true;
+                let errand = Errand::of(run, known);
+                self.errands.spawn(errand.run(self.client.clone()));
             }
         }
     }
 
-    async fn drop_unsaved(&mut self, known: &Known) {
+    /// What came of an errand; `None` while none is out.
+    pub(crate) async fn news(&mut self) -> Option<News> {
+        // An errand does not panic.
+        self.errands.join_next().await?.ok()
+    }
+
+    /// Takes what came of an errand.
+    pub(crate) fn hear(&mut self, news: News) {
+        let Some(known) = self.known.get_mut(&news.run) else {
+            return;
+        };
+        known.out = false;
+        match news.told {
+            Ok(Told::Released) => drop(self.known.remove(&news.run)),
+            Ok(Told::Owner(owner)) if known.is_collected() => self.hear_of_owner(&news.run, owner),
+            // It was saved meanwhile.
+            Ok(Told::Owner(_)) => {}
+            Err(error) => {
+                tracing::warn!(error = %error, "the API server gave no answer; trying again");
+                known.again();
+            }
+        }
+    }
+
+    fn hear_of_owner(&mut self, run: &RunKey, owner: Owner) {
+        let Some(known) = self.known.get_mut(run) else {
+            return;
+        };
+        // The Box of a pod that runs on may be being deleted: until its pod is, it can be read.
+        if owner == Owner::Wanted || (owner == Owner::Leaving && !known.is_leaving()) {
+            known.confirm();
+            return self.assign(run);
+        }
         let label = known.assignment.label();
         tracing::info!(
             namespace = label.namespace,
             name = label.name,
-            "a box is being deleted; its output is not waited for"
+            "a box is deleted or is being deleted; its output is not waited for"
         );
-        if !known.vanished
-            && let Err(error) = release(&self.client, &known.pod, None).await
-        {
-            tracing::warn!(error = %error, "a pod could not be let go; trying again");
-            return;
-        }
-        self.known.remove(&known.assignment.run);
-        self.collector.forget(&known.assignment.run);
-    }
-}
-
-/// Until the API server takes it. A restart in between repeats it: the manifest is there.
-async fn release_at_last(client: Client, pod: Arc<Pod>, said: Option<OutputStatus>) {
-    while let Err(error) = release(&client, &pod, said.as_ref()).await {
-        tracing::warn!(error = %error, "a pod could not be let go; trying again");
-        sleep(AGAIN).await;
+        self.release(run, None);
     }
 }

@@ -7,6 +7,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::pod;
+use crate::absence::says_absent;
 use crate::archive::Manifest;
 
 /// What the annotation says.
@@ -48,8 +49,9 @@ pub(crate) async fn release(
 ) -> Result<(), kube::Error> {
     let pods = Api::<Pod>::namespaced(client.clone(), &held.namespace().unwrap_or_default());
     // Live: somebody else's finalizers are to stay as they are now.
-    let Some(now) = pods.get_opt(&held.name_any()).await? else {
-        return Ok(());
+    let now = match pods.get(&held.name_any()).await {
+        Err(error) if says_absent(&error, &held.name_any()) => return Ok(()),
+        other => other?,
     };
     if now.metadata.uid != held.metadata.uid || !pod::holds(&now) {
         return Ok(());
@@ -59,7 +61,7 @@ pub(crate) async fn release(
         .patch(&held.name_any(), &PatchParams::default(), &patch)
         .await
     {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) if says_absent(&error, &held.name_any()) => Ok(()),
         other => other.map(drop),
     }
 }
@@ -103,7 +105,6 @@ mod tests {
             stderr: StreamTotals::default(),
             gap_count: gaps.len() as u64,
             gaps,
-            segments: Vec::new(),
         }
     }
 

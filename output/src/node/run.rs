@@ -1,7 +1,6 @@
 //! From the command line to the running collector.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -12,16 +11,17 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::MissedTickBehavior;
 
 use super::args::Args;
 use super::pods::Pods;
 use super::server::{self, Health};
-use super::{logging, sweep};
+use super::{cluster, logging, sweep};
 use crate::archive::{Archive, Options};
 use crate::collector::{Budget, Collector, Outcome};
 use crate::tail::LogRoot;
 
-/// How often it looks whether pods that are being deleted are still wanted.
+/// How often it looks whether the API server is to be asked something.
 const PACE: Duration = Duration::from_secs(2);
 
 /// Runs until a signal asks to stop. What is not stored then is read again by the next one.
@@ -36,22 +36,27 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let logs = LogRoot::open(&args.logs)
         .with_context(|| format!("cannot open {}: see --logs", args.logs.display()))?;
     let archive = open_archive(&args)?;
-    let budget = Budget::new(usize::from(args.memory) << 20);
-    let (collector, outcomes) = Collector::new(logs, archive.clone(), budget);
-    let ready = Arc::new(AtomicBool::new(false));
-    let health = Health {
-        ready: ready.clone(),
-        stats: collector.stats(),
-    };
-    server::serve(args.listen, health).await?;
-    if args.sweep {
-        tokio::spawn(sweep::sweep(client.clone(), archive));
-    }
+    let health = Arc::new(Health::default());
+    server::serve(args.listen, health.clone()).await?;
+    tracing::info!(node = args.node, "the collector has started");
     tokio::select! {
-        () = collect(&args, client.clone(), Pods::new(client, collector), outcomes, ready) => {}
+        () = work(&args, client, logs, archive, health) => {}
         () = asked_to_stop() => tracing::info!("stopped as asked"),
     }
     Ok(())
+}
+
+async fn work(args: &Args, client: Client, logs: LogRoot, archive: Archive, health: Arc<Health>) {
+    let archive = archive.of_cluster(cluster::identity(&client).await);
+    let budget = Budget::new(usize::from(args.memory) << 20);
+    let (collector, outcomes) = Collector::new(logs, archive.clone(), budget);
+    health.begin(collector.stats());
+    tokio::spawn(cluster::claim(archive.clone(), health.clone()));
+    if args.sweep {
+        tokio::spawn(sweep::sweep(client.clone(), archive));
+    }
+    let pods = Pods::new(client.clone(), collector);
+    collect(args, client, pods, outcomes, &health).await;
 }
 
 fn open_archive(args: &Args) -> anyhow::Result<Archive> {
@@ -68,7 +73,7 @@ async fn collect(
     client: Client,
     mut pods: Pods,
     mut outcomes: UnboundedReceiver<Outcome>,
-    ready: Arc<AtomicBool>,
+    health: &Health,
 ) {
     let config = watcher::Config::default()
         .fields(&format!("spec.nodeName={}", args.node))
@@ -76,23 +81,26 @@ async fn collect(
     let events = watcher(Api::<Pod>::all(client), config).default_backoff();
     let mut events = std::pin::pin!(events);
     let mut pace = tokio::time::interval(PACE);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            Some(event) = events.next() => see(&mut pods, event, &ready),
+            Some(event) = events.next() => see(&mut pods, event),
             Some(outcome) = outcomes.recv() => pods.save(&outcome),
-            _ = pace.tick() => pods.let_unwanted_go().await,
+            Some(news) = pods.news() => pods.hear(news),
+            _ = pace.tick() => {}
+        }
+        pods.send_out();
+        if pods.is_ready() {
+            health.set_ready();
         }
     }
 }
 
-fn see(pods: &mut Pods, event: watcher::Result<watcher::Event<Pod>>, ready: &AtomicBool) {
+fn see(pods: &mut Pods, event: watcher::Result<watcher::Event<Pod>>) {
     match event {
         Ok(watcher::Event::Init) => pods.begin_list(),
         Ok(watcher::Event::InitApply(pod) | watcher::Event::Apply(pod)) => pods.see(pod),
-        Ok(watcher::Event::InitDone) => {
-            pods.end_list();
-            ready.store(true, Ordering::Relaxed);
-        }
+        Ok(watcher::Event::InitDone) => pods.end_list(),
         Ok(watcher::Event::Delete(pod)) => pods.delete(&pod),
         Err(error) => {
             tracing::warn!(error = %error, "the watch failed and is taken up again");

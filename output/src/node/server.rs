@@ -1,8 +1,8 @@
 //! `/livez`, `/readyz` and `/metrics`.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 use axum::Router;
@@ -15,14 +15,44 @@ use tokio::net::TcpListener;
 use crate::collector::Stats;
 
 /// What the answers depend on.
-#[derive(Clone)]
+#[derive(Debug, Default)]
 pub(crate) struct Health {
-    pub(crate) ready: Arc<AtomicBool>,
-    pub(crate) stats: Arc<Stats>,
+    ready: AtomicBool,
+    foreign: AtomicBool,
+    stats: OnceLock<Arc<Stats>>,
+}
+
+impl Health {
+    /// The collector has begun, and counts here.
+    pub(crate) fn begin(&self, stats: Arc<Stats>) {
+        // It begins once.
+        let _ = self.stats.set(stats);
+    }
+
+    /// It holds the files of all boxes of its node.
+    pub(crate) fn set_ready(&self) {
+        self.ready.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the archive is another cluster's.
+    pub(crate) fn set_foreign(&self, foreign: bool) {
+        self.foreign.store(foreign, Ordering::Relaxed);
+    }
+
+    /// Why it is not ready. An archive that does not answer is no reason; one that is not ours is.
+    pub(crate) fn problem(&self) -> Option<&'static str> {
+        if self.foreign.load(Ordering::Relaxed) {
+            Some("the archive belongs to another cluster")
+        } else if self.ready.load(Ordering::Relaxed) {
+            None
+        } else {
+            Some("waiting for the first list of pods, and for their files to be opened")
+        }
+    }
 }
 
 /// Opens the address and serves in the background.
-pub(crate) async fn serve(listen: SocketAddr, health: Health) -> anyhow::Result<()> {
+pub(crate) async fn serve(listen: SocketAddr, health: Arc<Health>) -> anyhow::Result<()> {
     let listener = TcpListener::bind(listen)
         .await
         .with_context(|| format!("cannot listen on {listen}: choose another --listen"))?;
@@ -35,22 +65,20 @@ pub(crate) async fn serve(listen: SocketAddr, health: Health) -> anyhow::Result<
     Ok(())
 }
 
-/// Ready once it holds the files of all boxes of its node, whatever the archive does.
-async fn readyz(State(health): State<Health>) -> Response {
-    if health.ready.load(Ordering::Relaxed) {
-        "ok".into_response()
-    } else {
-        let waiting = "waiting for the first list of pods";
-        (StatusCode::SERVICE_UNAVAILABLE, waiting).into_response()
+async fn readyz(State(health): State<Arc<Health>>) -> Response {
+    match health.problem() {
+        None => "ok".into_response(),
+        Some(problem) => (StatusCode::SERVICE_UNAVAILABLE, problem).into_response(),
     }
 }
 
-async fn metrics(State(health): State<Health>) -> Response {
-    match health.stats.text() {
-        Ok(text) => {
+async fn metrics(State(health): State<Arc<Health>>) -> Response {
+    match health.stats.get().map(|stats| stats.text()) {
+        Some(Ok(text)) => {
             let type_ = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             ([(header::CONTENT_TYPE, type_)], text).into_response()
         }
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Some(Err(_)) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }

@@ -1,19 +1,22 @@
 //! Deletes the output of Boxes that are gone.
 
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use boxes_crds::BoxObject;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 
 use super::owner::{Owner, owner};
+use super::patience::in_time;
 use crate::archive::{Archive, Uid};
 
 /// The time between two passes, and between the two reads that find no Box.
 const PACE: Duration = Duration::from_mins(1);
 /// How many Boxes a list gives at once.
 const PAGE: u32 = 500;
+/// How old what nobody owns must be.
+const ABANDONED: Duration = Duration::from_hours(24);
 
 /// Sweeps for ever. What fails is tried in the next pass; a failure deletes nothing.
 pub(crate) async fn sweep(client: Client, archive: Archive) {
@@ -26,7 +29,12 @@ pub(crate) async fn sweep(client: Client, archive: Archive) {
     }
 }
 
-async fn pass(client: &Client, archive: &Archive, absent: &mut Absent) -> anyhow::Result<()> {
+pub(crate) async fn pass(
+    client: &Client,
+    archive: &Archive,
+    absent: &mut Absent,
+) -> anyhow::Result<()> {
+    archive.claim().await?;
     let kept = archive.boxes().await?;
     // The list only spares questions: absence is what a live read of each says.
     let listed = listed(client).await?;
@@ -36,33 +44,55 @@ async fn pass(client: &Client, archive: &Archive, absent: &mut Absent) -> anyhow
         .collect();
     absent.keep_only(&suspects);
     for uid in suspects {
-        let Some(label) = archive.label(&uid).await? else {
-            tracing::warn!(
-                uid = uid.as_str(),
-                "the archive does not say whose output this is; it is kept"
-            );
-            continue;
-        };
-        let gone = owner(client, &label).await? == Owner::Gone;
-        if absent.seen(&uid, gone, Instant::now()) {
-            archive.delete(&uid).await?;
-            tracing::info!(
-                namespace = label.namespace,
-                name = label.name,
-                uid = uid.as_str(),
-                "the output of a deleted box is deleted"
-            );
+        if let Err(error) = look_at(client, archive, absent, &uid).await {
+            tracing::warn!(uid = uid.as_str(), error = %error, "output is kept");
         }
     }
     Ok(())
 }
 
-async fn listed(client: &Client) -> Result<HashSet<String>, kube::Error> {
+/// Deletes the output of one Box if it is gone.
+async fn look_at(
+    client: &Client,
+    archive: &Archive,
+    absent: &mut Absent,
+    uid: &Uid,
+) -> anyhow::Result<()> {
+    let label = archive.label(uid).await?;
+    let gone = match &label {
+        Some(label) => in_time(owner(client, label)).await? == Owner::Gone,
+        None => is_abandoned(archive, uid).await?,
+    };
+    if absent.seen(uid, gone, Instant::now()) {
+        archive.delete(uid).await?;
+        tracing::info!(
+            namespace = label.as_ref().map(|label| label.namespace.as_str()),
+            name = label.as_ref().map(|label| label.name.as_str()),
+            uid = uid.as_str(),
+            "the output of a deleted box is deleted"
+        );
+    }
+    Ok(())
+}
+
+/// Whether nothing was written for long of what nobody says whose it is: a collector wrote on while
+/// the output was deleted.
+pub(crate) async fn is_abandoned(archive: &Archive, uid: &Uid) -> anyhow::Result<bool> {
+    let age = match archive.newest(uid).await? {
+        Some(written) => SystemTime::now()
+            .duration_since(written)
+            .unwrap_or_default(),
+        None => Duration::MAX,
+    };
+    Ok(age >= ABANDONED)
+}
+
+async fn listed(client: &Client) -> anyhow::Result<HashSet<String>> {
     let boxes = Api::<BoxObject>::all(client.clone());
     let mut uids = HashSet::new();
     let mut params = ListParams::default().limit(PAGE);
     loop {
-        let page = boxes.list_metadata(&params).await?;
+        let page = in_time(boxes.list_metadata(&params)).await?;
         uids.extend(page.items.iter().filter_map(ResourceExt::uid));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
@@ -73,7 +103,7 @@ async fn listed(client: &Client) -> Result<HashSet<String>, kube::Error> {
 
 /// Since when Boxes are seen to be gone.
 #[derive(Debug, Default)]
-struct Absent(HashMap<Uid, Instant>);
+pub(crate) struct Absent(HashMap<Uid, Instant>);
 
 impl Absent {
     fn keep_only(&mut self, uids: &[Uid]) {

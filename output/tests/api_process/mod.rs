@@ -136,6 +136,7 @@ async fn a_box(Path((_, name)): Path<(String, String)>) -> Response {
         let status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": "not found", "reason": "NotFound", "code": 404,
+            "details": {"name": name, "group": "boxes.run", "kind": "boxes"},
         });
         return (StatusCode::NOT_FOUND, Json(status)).into_response();
     }

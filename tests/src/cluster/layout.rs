@@ -20,7 +20,7 @@ pub(crate) struct Layout {
 const LONGEST_ROOT: usize = 62;
 
 /// What a cluster puts into its state folder. Only these are ever deleted from it.
-const CONTENTS: [&str; 11] = [
+const CONTENTS: [&str; 12] = [
     "kubeconfig",
     "fingerprint",
     "sysctls.json",
@@ -30,6 +30,8 @@ const CONTENTS: [&str; 11] = [
     "kubelet",
     "containerd",
     "pods",
+    // What boxes wrote: the collector's pod makes it.
+    "archive",
     "registry",
     "log",
 ];

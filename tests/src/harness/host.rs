@@ -48,6 +48,17 @@ impl World {
     /// # Errors
     /// When the one in the cluster does not go, or this one does not come up.
     pub async fn host_controller(&self) -> Result<HostController> {
+        self.host_controller_with(Vec::new()).await
+    }
+
+    /// The same with these variables in its environment.
+    ///
+    /// # Errors
+    /// When the one in the cluster does not go, or this one does not come up.
+    pub async fn host_controller_with(
+        &self,
+        variables: Vec<(String, String)>,
+    ) -> Result<HostController> {
         let program = program("BOXES_CONTROLLER", "boxes-controller")?;
         self.controller().pause().await?;
         let proxy = Proxy::start(as_the_controller(self.client()).await?).await?;
@@ -56,7 +67,7 @@ impl World {
         arguments.extend(chart_arguments(&self.client()).await?);
         let mut it = HostController {
             proxy,
-            process: Process::new(program, arguments, &kubeconfig.0),
+            process: Process::new(program, arguments, &kubeconfig.0).with_variables(variables),
             _kubeconfig: kubeconfig,
         };
         it.start()?;

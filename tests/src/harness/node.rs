@@ -219,17 +219,27 @@ impl PlayedNode {
     }
 
     /// Says, after a restart of the node, that the container is not there any more and that nobody
-    /// saw how it ended: a code that is made up, no times, and no ID.
+    /// saw how it ended, as the kubelet does: of a new container that was never made, with a code that
+    /// is made up, and the old one before it.
     ///
     /// # Errors
     /// When the API server refuses it.
     pub async fn ends_unseen(&self, pod: &Pod) -> Result<Pod> {
-        let mut lost = container(&json!({"terminated": {
-            "exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": null,
-            "finishedAt": null,
-            "message": "The container could not be located when the pod was terminated",
-        }}));
+        let unknown = |message: &str| {
+            json!({"terminated": {
+                "exitCode": 137, "reason": "ContainerStatusUnknown", "message": message,
+                "startedAt": null, "finishedAt": null,
+            }})
+        };
+        let mut lost = container(&unknown(
+            "The container could not be located when the pod was terminated",
+        ));
         lost["containerID"] = Value::Null;
+        lost["restartCount"] = json!(1);
+        lost["lastState"] = unknown(
+            "The container could not be located when the pod was deleted.  The container used to be \
+             Running",
+        );
         let status = json!({"phase": "Failed", "containerStatuses": [lost]});
         self.reports(&pod.name_any(), status).await
     }

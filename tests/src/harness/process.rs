@@ -30,6 +30,7 @@ pub(super) struct Process {
     program: PathBuf,
     arguments: Vec<String>,
     kubeconfig: PathBuf,
+    variables: Vec<(String, String)>,
     child: Option<Child>,
     log: Arc<Mutex<Vec<String>>>,
     news: watch::Sender<usize>,
@@ -42,10 +43,16 @@ impl Process {
             program,
             arguments,
             kubeconfig: kubeconfig.to_owned(),
+            variables: Vec::new(),
             child: None,
             log: Arc::default(),
             news: watch::channel(0).0,
         }
+    }
+
+    /// The same with these variables in its environment.
+    pub(super) fn with_variables(self, variables: Vec<(String, String)>) -> Self {
+        Self { variables, ..self }
     }
 
     /// Starts it. What an earlier process said is forgotten.
@@ -57,6 +64,7 @@ impl Process {
         let mut child = command
             .args(&self.arguments)
             .env("KUBECONFIG", &self.kubeconfig)
+            .envs(self.variables.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -33,5 +33,6 @@ mod stops;
 mod supervised;
 mod taken_away;
 mod template;
+mod traced;
 mod unreadable;
 mod writes;

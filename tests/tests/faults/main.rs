@@ -4,11 +4,13 @@
 //!
 //! `make test` runs them after the others: `cargo test -p boxes-tests --test faults -- --test-threads 8`.
 
+mod collected;
 mod crash;
 mod failing_reads;
 mod failing_writes;
 mod help;
 mod kubelet;
+mod log_api;
 mod lost_node;
 mod output;
 mod strangers;

@@ -1,5 +1,6 @@
 //! A client for tests: one connection, HTTP/1.1 or HTTP/2.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use super::super::test_certificates::Identity;
 use super::super::tls::provider;
@@ -35,6 +37,22 @@ pub(super) struct Answer {
     body: Incoming,
 }
 
+/// A connection on which nothing was said yet.
+pub(super) async fn open(
+    address: SocketAddr,
+    root: &CertificateDer<'static>,
+    identity: Option<Identity>,
+    two: bool,
+) -> io::Result<TlsStream<TcpStream>> {
+    let mut config = tls(root, identity);
+    let protocol: &[u8] = if two { b"h2" } else { b"http/1.1" };
+    config.alpn_protocols = vec![protocol.to_vec()];
+    let stream = TcpStream::connect(address).await?;
+    let name = ServerName::try_from("localhost").unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    connector.connect(name, stream).await
+}
+
 impl Client {
     pub(super) async fn connect(
         address: SocketAddr,
@@ -42,19 +60,7 @@ impl Client {
         identity: Option<Identity>,
         two: bool,
     ) -> Self {
-        let mut config = tls(root, identity);
-        config.alpn_protocols = vec![if two {
-            b"h2".to_vec()
-        } else {
-            b"http/1.1".to_vec()
-        }];
-        let stream = TcpStream::connect(address).await.unwrap();
-        let name = ServerName::try_from("localhost").unwrap();
-        let stream = TlsConnector::from(Arc::new(config))
-            .connect(name, stream)
-            .await
-            .unwrap();
-        let stream = TokioIo::new(stream);
+        let stream = TokioIo::new(open(address, root, identity, two).await.unwrap());
         if two {
             let (send, connection) = http2::handshake(TokioExecutor::new(), stream)
                 .await

@@ -1,6 +1,7 @@
 //! The server, asked over TLS by clients with certificates good and bad.
 
 mod client;
+mod crowding;
 mod following;
 mod health;
 mod identity;

@@ -107,6 +107,15 @@ async fn an_archive_that_hangs_or_is_corrupt_is_said() {
         StatusCode::INTERNAL_SERVER_ERROR,
         "InternalError",
     );
+    let newer = Error::UnknownVersion {
+        what: "x".to_owned(),
+        version: 2,
+    };
+    server.archive.fail(Some(newer));
+    let status = server.log("b", "").await.json().await;
+    assert_status(&status, StatusCode::INTERNAL_SERVER_ERROR, "InternalError");
+    let message = status["message"].as_str().unwrap();
+    assert!(message.contains("another version of Boxes"), "{message}");
     server.archive.fail(None);
     server.archive.hang();
     let mut answer = server.log("b", "").await;

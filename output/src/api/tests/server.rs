@@ -16,9 +16,10 @@ use super::super::fake::{FakeArchive, FakeCluster};
 use super::super::feed::Timing;
 use super::super::front_proxy::FrontProxy;
 use super::super::metrics::Metrics;
+use super::super::serve::{self, Limits};
 use super::super::slots::Slots;
 use super::super::test_certificates::{Authority, Identity, Kind};
-use super::super::{serve, tls};
+use super::super::tls;
 use super::client::{Answer, Client};
 
 /// Common name of the API server's client certificate.
@@ -77,6 +78,10 @@ fn timing() -> Timing {
 impl TestServer {
     /// A server on which `ann` may read in namespace `ns`.
     pub(super) async fn start() -> Self {
+        Self::start_with(Limits::default()).await
+    }
+
+    pub(super) async fn start_with(limits: Limits) -> Self {
         let cluster = Arc::new(FakeCluster::default());
         cluster.allow("ann", "ns");
         let archive = FakeArchive::new();
@@ -96,9 +101,12 @@ impl TestServer {
         let (stop, stopped) = watch::channel(false);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let drain = Duration::from_millis(100);
+        let limits = Limits {
+            drain: Duration::from_millis(100),
+            ..limits
+        };
         let tls = tls::config(serving).unwrap();
-        tokio::spawn(serve::serve(listener, tls, cx.clone(), stopped, drain));
+        tokio::spawn(serve::serve(listener, tls, cx.clone(), stopped, limits));
         Self {
             cluster,
             archive,

@@ -101,7 +101,8 @@ async fn a_name_that_becomes_another_boxs_never_gives_the_output_of_the_first() 
 async fn a_box_that_never_ran_has_no_output_and_a_follower_comes_to_an_end() {
     e2e(async |world| {
         let it = a_box("never")
-            .runs(["/no/such/program"])
+            .image("127.0.0.1:1/none:1")
+            .start_deadline_seconds(3)
             .create(world)
             .await?;
         it.is(State::Stopped).await?;

@@ -25,12 +25,15 @@ async fn fails(collector: &HostCollector, class: &str) -> Result<()> {
     collector.says(PATIENCE, |line| line.contains(&word)).await
 }
 
-/// Goes on writing, over rotations, and ends; the pod is kept.
-async fn goes_on_and_ends(running: &mut Running) -> Result<()> {
+/// Goes on writing, over more rotations than the kubelet keeps files, and ends; the pod is kept.
+async fn goes_on_and_ends(running: &mut Running, collector: &HostCollector) -> Result<()> {
     for turn in 0..6 {
         running.log.err(format!("turn {turn}\n"))?;
         running.log.rotate()?;
         running.log.out(noise(100))?;
+        // The kubelet lets more time pass.
+        let current = running.log.folder().join("0.log");
+        collector.opens(&current).await?;
     }
     running.log.out("no newline at the end")?;
     running.ends().await?;
@@ -55,7 +58,7 @@ async fn full(world: &World) -> Result<()> {
     let mut running = begins(&machine).await?;
     running.log.out(noise(20_000))?;
     fails(&collector, "full").await?;
-    goes_on_and_ends(&mut running).await?;
+    goes_on_and_ends(&mut running, &collector).await?;
     disk.resize("64m")?;
     running.is_saved_whole().await?;
     collector.stop().await
@@ -76,7 +79,7 @@ async fn read_only(world: &World) -> Result<()> {
     disk.make_read_only().await?;
     running.log.out(noise(1000))?;
     fails(&collector, "refused").await?;
-    goes_on_and_ends(&mut running).await?;
+    goes_on_and_ends(&mut running, &collector).await?;
     disk.make_writable()?;
     running.is_saved_whole().await?;
     collector.stop().await
