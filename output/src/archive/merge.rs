@@ -22,8 +22,8 @@ const MOST: usize = 32;
 const ENOUGH: u64 = 2 << 20;
 /// A segment that has so many when it is first written is not worth being read again.
 const SMALL: u64 = 512 << 10;
-/// How many objects are read at once.
-const AT_ONCE: usize = 8;
+/// How many objects a writer reads at once.
+pub const CALLS: usize = 8;
 
 /// Memory that all merges may take, in KiB.
 const MEMORY: usize = 16 << 10;
@@ -142,7 +142,7 @@ impl Parts {
 async fn read_as_one(archive: &Archive, run: &RunKey, names: &[SegmentName]) -> Result<Sealed> {
     let mut segments = futures::stream::iter(names.iter().copied())
         .map(|name| archive.segment(run, name))
-        .buffered(AT_ONCE);
+        .buffered(CALLS);
     let first = names.first().map_or(0, |name| name.first);
     let mut builder = Builder::new(run.clone(), first);
     let mut last: Option<Head> = None;

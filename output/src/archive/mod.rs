@@ -42,6 +42,7 @@ pub use entry::{Content, Entry, Gap, GapReason, Record, Stream};
 pub use error::{Error, Result};
 pub use key::{InvalidUid, RunKey, Uid};
 pub use manifest::{Manifest, Saved, StreamTotals};
+pub use merge::CALLS;
 pub use open::Options;
 pub use position::{LineHead, Position};
 pub use reader::{Reader, Start};

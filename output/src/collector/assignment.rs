@@ -1,5 +1,7 @@
 //! What is to be collected, and what came of it.
 
+use jiff::Timestamp;
+
 use crate::archive::{Label, Manifest, RunKey};
 
 /// The output of one pod, as far as it is known.
@@ -15,6 +17,8 @@ pub struct Assignment {
     pub folder: String,
     /// Whether the Box was seen to exist. Before that files are held, and nothing is stored.
     pub wanted: bool,
+    /// When the container started, if the kubelet ever said that it did.
+    pub started: Option<Timestamp>,
     /// Whether the container has ended.
     pub ended: Ended,
 }
@@ -27,9 +31,9 @@ pub enum Ended {
     No,
     /// It has ended; there must be a log.
     Ran,
-    /// It never started; there need not be a log.
+    /// Its pod is over and says of no start; there need not be a log.
     NeverRan,
-    /// Its pod went before the end of the container was known: its log may have gone on.
+    /// Nobody knows when it ended, or whether it has: its log may have gone on.
     Unknown,
 }
 
@@ -40,6 +44,26 @@ impl Assignment {
             namespace: self.namespace.clone(),
             name: self.name.clone(),
         }
+    }
+
+    /// Whether the container has ended, by all that is known: a kubelet that restarts may say of a
+    /// pod that it failed, and no more, while its container still runs.
+    pub(crate) fn end(&self, logged: bool) -> Ended {
+        match self.ended {
+            Ended::NeverRan if logged || self.started.is_some() => Ended::Unknown,
+            said => said,
+        }
+    }
+
+    /// Takes the news. That it started is not forgotten.
+    pub(crate) fn update(&mut self, news: Self) -> bool {
+        let news = Self {
+            started: news.started.or(self.started),
+            ..news
+        };
+        let changed = *self != news;
+        *self = news;
+        changed
     }
 }
 

@@ -36,6 +36,13 @@ impl Budget {
 }
 
 impl Share {
+    /// How many bytes it is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0
+            .as_ref()
+            .map_or(0, |permit| permit.num_permits() * UNIT)
+    }
+
     /// Adds another part.
     pub(crate) fn merge(&mut self, other: Self) {
         match (&mut self.0, other.0) {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use prometheus_client::metrics::gauge::Gauge;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinError;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -17,7 +17,7 @@ use super::retry::{Failures, delay};
 use super::stats::Stats;
 use super::turn::Pair;
 use crate::archive::{Archive, Error, Flushed, Manifest, Result, Resumed, Writer};
-use crate::tail::{LogRoot, Progress, Tail};
+use crate::tail::{LogRoot, Progress, Tail, is_of_limit};
 
 /// How often a log is looked at that had nothing new.
 const POLL: Duration = Duration::from_millis(100);
@@ -38,7 +38,20 @@ pub(crate) struct Shared {
     pub(crate) archive: Archive,
     pub(crate) logs: Arc<LogRoot>,
     pub(crate) budget: Budget,
+    /// Turns that read logs.
+    pub(crate) reading: Semaphore,
+    /// Calls on the archive, which may hang: they are not to take the threads that read.
+    pub(crate) storing: Semaphore,
+    /// How many files all tasks together may hold open.
+    pub(crate) files: i64,
     pub(crate) stats: Arc<Stats>,
+}
+
+impl Shared {
+    /// Whether files are to be let go rather than held.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.stats.held.get() >= self.files
+    }
 }
 
 /// Collects until the manifest is durable. Dropping it stops it anywhere.
@@ -106,7 +119,8 @@ impl<'a> Task<'a> {
             Resumed::Done(manifest) => return Ok(Some(*manifest)),
             Resumed::At(writer) => writer,
         };
-        tail.resume(writer.position().cloned());
+        let started = self.assignment.borrow().started;
+        tail.resume(writer.position().cloned(), started);
         self.follow(Pair { tail, writer }).await
     }
 
@@ -121,9 +135,11 @@ impl<'a> Task<'a> {
                 let assignment = self.assignment.borrow();
                 (assignment.run.clone(), assignment.label())
             };
-            let archive = self.shared.archive.clone();
+            let shared = self.shared;
+            let archive = &shared.archive;
             let resuming = async {
-                let resumed = Writer::resume(&archive, &run).await?;
+                let _turn = shared.storing.acquire().await;
+                let resumed = Writer::resume(archive, &run).await?;
                 if let Resumed::At(_) = resumed {
                     archive.put_label(&label).await?;
                 }
@@ -150,6 +166,7 @@ impl<'a> Task<'a> {
     }
 
     fn look(&mut self, tail: &mut Tail) {
+        tail.crowd(self.shared.is_crowded());
         if let Err(error) = tail.look(Instant::now().into_std()) {
             self.note_log_error(&error);
         }
@@ -161,7 +178,12 @@ impl<'a> Task<'a> {
         loop {
             let progress;
             (pair, progress) = self.turn(pair).await?;
-            if self.is_due(&pair) {
+            self.note_end(&pair.tail);
+            let drained = matches!(progress, Ok(Progress::Waiting)) && self.is_drained(&pair);
+            if drained && !pair.writer.has_waiting() {
+                return self.finish(pair, true).await;
+            }
+            if drained || self.is_due(&pair) {
                 match self.flush(&mut pair).await {
                     Flushed::Stored => {}
                     Flushed::Overtaken => return Ok(None),
@@ -169,11 +191,10 @@ impl<'a> Task<'a> {
             }
             match progress {
                 Ok(Progress::Read(_)) => self.log_failures = 0,
+                // Storing took time, in which more may have come.
+                Ok(Progress::Waiting) if drained => {}
                 Ok(Progress::Waiting) => {
                     self.log_failures = 0;
-                    if self.is_drained(&pair) {
-                        return self.finish(pair, true).await;
-                    }
                     self.pause(POLL).await;
                 }
                 Err(error) => {
@@ -189,14 +210,17 @@ impl<'a> Task<'a> {
 
     /// Reads on, on a thread for that, when the budget allows it.
     async fn turn(&mut self, mut pair: Pair) -> Result<(Pair, io::Result<Progress>)> {
+        let turn = self.shared.reading.acquire().await;
         let reserved = self.reserved.take();
         let Some(mut share) = reserved.or_else(|| self.shared.budget.try_take(pair.wants())) else {
+            drop(turn);
             return self.wait_for_budget(pair).await;
         };
-        let before = pair.writer.waiting();
+        let (before, most) = (pair.writer.waiting(), share.bytes());
         let (now, shared) = (Instant::now().into_std(), self.shared.clone());
+        pair.tail.crowd(shared.is_crowded());
         let reading = tokio::task::spawn_blocking(move || {
-            let progress = pair.read(now, &shared.stats);
+            let progress = pair.read(now, most, &shared.stats);
             let waiting = pair.writer.waiting();
             let closed = if waiting < SEGMENT {
                 Ok(())
@@ -206,6 +230,7 @@ impl<'a> Task<'a> {
             closed.map(|()| (pair, progress, waiting - before))
         });
         let (pair, progress, read) = reading.await.map_err(|error| broken(&error))??;
+        drop(turn);
         share.shrink_to(read);
         self.share.merge(share);
         self.held.set(pair.tail.held());
@@ -236,9 +261,12 @@ impl<'a> Task<'a> {
     async fn flush(&mut self, pair: &mut Pair) -> Flushed {
         let oldest = pair.writer.oldest();
         loop {
-            let Pair { tail, writer } = pair;
-            let flushed = self.looking(tail, writer.flush()).await;
-            match flushed {
+            let (shared, Pair { tail, writer }) = (self.shared, &mut *pair);
+            let flushing = async {
+                let _turn = shared.storing.acquire().await;
+                writer.flush().await
+            };
+            match self.looking(tail, flushing).await {
                 Ok(flushed) => {
                     self.stored(oldest);
                     return flushed;
@@ -262,29 +290,42 @@ impl<'a> Task<'a> {
         }
     }
 
-    fn is_drained(&mut self, pair: &Pair) -> bool {
-        if self.assignment.borrow().ended == Ended::No {
+    /// Notes when the container is first known to have ended: tries to read count from then.
+    fn note_end(&mut self, tail: &Tail) {
+        if self.end(tail) == Ended::No {
             self.ended = None;
-            return false;
+        } else if self.ended.is_none() {
+            self.ended = Some(Instant::now());
+            self.log_failures = 0;
         }
-        let now = Instant::now();
-        let mut ended = *self.ended.get_or_insert(now);
-        if self.assignment.borrow().ended == Ended::Unknown {
-            ended += VANISHED;
-        }
-        pair.tail.is_drained(ended.into_std(), now.into_std())
+    }
+
+    fn is_drained(&self, pair: &Pair) -> bool {
+        let wait = match self.end(&pair.tail) {
+            Ended::Unknown => VANISHED,
+            Ended::No | Ended::Ran | Ended::NeverRan => Duration::ZERO,
+        };
+        self.ended
+            .is_some_and(|ended| pair.tail.is_drained((ended + wait).into_std()))
+    }
+
+    fn end(&self, tail: &Tail) -> Ended {
+        self.assignment.borrow().end(tail.was_there())
     }
 
     /// Writes the manifest, however long that takes.
     async fn finish(mut self, mut pair: Pair, readable: bool) -> Result<Option<Manifest>> {
-        let ended = self.assignment.borrow().ended;
-        if let Err(error) = pair.end(ended, readable, &self.shared.stats) {
+        let (ended, now) = (self.end(&pair.tail), Instant::now().into_std());
+        if let Err(error) = pair.end(ended, readable, now, &self.shared.stats) {
             self.note_log_error(&error);
             // The rest of a last line: what is not readable is told.
-            let _ = pair.end(ended, false, &self.shared.stats);
+            let _ = pair.end(ended, false, now, &self.shared.stats);
         }
         loop {
-            match pair.writer.finish().await {
+            let turn = self.shared.storing.acquire().await;
+            let finished = pair.writer.finish().await;
+            drop(turn);
+            match finished {
                 Ok(manifest) => return Ok(manifest),
                 Err(error) => sleep(self.failures.count(&self.shared.stats, &error)).await,
             }
@@ -305,7 +346,10 @@ impl<'a> Task<'a> {
         if self.log_failures == 0 {
             tracing::warn!(error = %error, "a log cannot be read; trying again");
         }
-        self.log_failures = self.log_failures.saturating_add(1);
+        // It does not count against a log that others hold too many files.
+        if !is_of_limit(error) {
+            self.log_failures = self.log_failures.saturating_add(1);
+        }
     }
 }
 

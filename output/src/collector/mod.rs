@@ -24,5 +24,5 @@ mod tests;
 
 pub use assignment::{Assignment, Ended, Outcome};
 pub use budget::Budget;
-pub use pool::Collector;
+pub use pool::{Collector, READING, STORING};
 pub use stats::Stats;

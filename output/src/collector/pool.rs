@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::assignment::{Assignment, Outcome};
@@ -12,7 +12,13 @@ use super::budget::Budget;
 use super::collect::{Shared, collect};
 use super::stats::Stats;
 use crate::archive::{Archive, RunKey};
-use crate::tail::LogRoot;
+use crate::tail::{LogRoot, share_of_limit};
+
+/// How many boxes read their logs at once, on a thread each.
+pub const READING: usize = 16;
+/// How many boxes wait for the archive at once. Each has up to
+/// [`crate::archive::CALLS`] calls under way.
+pub const STORING: usize = 16;
 
 /// Collects the output of boxes.
 #[derive(Debug)]
@@ -44,6 +50,9 @@ impl Collector {
             archive,
             logs: Arc::new(logs),
             budget,
+            reading: Semaphore::new(READING),
+            storing: Semaphore::new(STORING),
+            files: i64::try_from(share_of_limit()).unwrap_or(i64::MAX),
             stats: Arc::default(),
         };
         let collector = Self {
@@ -65,11 +74,8 @@ impl Collector {
     pub fn assign(&mut self, assignment: Assignment) {
         self.reap();
         if let Some(task) = self.tasks.get(&assignment.run) {
-            task.assignment.send_if_modified(|known| {
-                let news = *known != assignment;
-                known.clone_from(&assignment);
-                news
-            });
+            task.assignment
+                .send_if_modified(|known| known.update(assignment));
             return;
         }
         let run = assignment.run.clone();

@@ -21,9 +21,8 @@ impl Failures {
     /// Counts and logs a failure; gives how long to wait.
     pub(crate) fn count(&mut self, stats: &Stats, error: &Error) -> Duration {
         stats.count_error(error.class());
-        // The first, and then now and then: an archive that is away has every box say so.
-        if self.0.is_power_of_two() || self.0 == 0 {
-            tracing::warn!(class = error.class(), error = %error, failures = self.0 + 1, "the archive did not take output; trying again");
+        if is_told(self.0) {
+            tell(error, self.0 + 1);
         }
         let delay = delay(self.0);
         self.0 = self.0.saturating_add(1);
@@ -35,6 +34,30 @@ impl Failures {
     }
 }
 
+/// How many failures five minutes have.
+const FIVE_MINUTES: u32 = 60;
+
+/// The first failures, and then one now and then: an archive that is away has every box say so.
+fn is_told(before: u32) -> bool {
+    before < 2 || before.is_power_of_two() || before.is_multiple_of(FIVE_MINUTES)
+}
+
+fn tell(error: &Error, failures: u32) {
+    match error {
+        Error::Corrupt { what, message } => {
+            tracing::error!(
+                object = what,
+                reason = message,
+                failures,
+                "the archive is corrupt; this output waits until somebody repairs or removes the object"
+            );
+        }
+        error => {
+            tracing::warn!(class = error.class(), error = %error, failures, "the archive did not take output; trying again");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +66,10 @@ mod tests {
     fn delays_double_up_to_a_bound() {
         let delays = [0, 1, 2, 4, 5, 100].map(|failures| delay(failures).as_millis());
         assert_eq!(delays, [200, 400, 800, 3_200, 5_000, 5_000]);
+    }
+    #[test]
+    fn failures_are_told_less_and_less_and_never_not_at_all() {
+        let told: Vec<u32> = (0..200).filter(|before| is_told(*before)).collect();
+        assert_eq!(told, [0, 1, 2, 4, 8, 16, 32, 60, 64, 120, 128, 180]);
     }
 }

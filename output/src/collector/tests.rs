@@ -25,6 +25,7 @@ fn assignment(ended: Ended) -> Assignment {
         name: "hello".to_owned(),
         folder: "pod/box".to_owned(),
         wanted: true,
+        started: (ended != Ended::NeverRan).then(|| "2026-11-30T19:00:00Z".parse().unwrap()),
         ended,
     }
 }
@@ -222,9 +223,36 @@ async fn a_log_that_is_gone_is_missed_if_the_command_ran(
 ) {
     let mut node = Node::start([]);
     node.kubelet.remove_all();
-    node.restart(Ended::No);
+    node.restart(ended);
     let manifest = node.end(ended).await;
     assert_eq!((manifest.state, manifest.bytes), (state, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_runs_on_after_its_pod_is_said_to_have_never_run_is_read_and_may_lack_its_end()
+ {
+    let mut node = Node::start([]);
+    node.kubelet.write("before\n");
+    node.live(SECOND, Ended::No).await;
+    // A kubelet that restarts rejects a running pod, and its status is all that is left.
+    node.collector.assign(assignment(Ended::NeverRan));
+    node.live(10 * SECOND, Ended::NeverRan).await;
+    node.kubelet.write("asked to stop\n");
+    let manifest = node.end(Ended::NeverRan).await;
+    assert_eq!(
+        node.read().await,
+        (node.kubelet.written.clone(), vec![GapReason::Removed])
+    );
+    assert_eq!(manifest.state, Saved::Partial);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_was_seen_to_start_did_run() {
+    let mut node = Node::start([]);
+    node.kubelet.remove_all();
+    node.restart(Ended::No);
+    let manifest = node.end(Ended::NeverRan).await;
+    assert_eq!(manifest.state, Saved::Partial);
 }
 
 #[tokio::test(start_paused = true)]
@@ -265,6 +293,35 @@ async fn an_archive_that_takes_nothing_for_minutes_loses_nothing(#[case] fault: 
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_logged_late_while_the_archive_is_slow_is_saved() {
+    let mut node = Node::start([]);
+    node.store.always(Some(Fault::Slow));
+    node.restart(Ended::No);
+    node.kubelet.write("in time\n");
+    node.live(SECOND, Ended::No).await;
+    node.collector.assign(assignment(Ended::Ran));
+    node.kubelet.write("with the end\n");
+    node.live(6 * SECOND, Ended::Ran).await;
+    node.kubelet.write("late\nand later\n");
+    let manifest = node.outcome(Ended::Ran).await;
+    node.check_saved(&manifest).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_beside_a_log_that_is_held_does_not_keep_it_from_being_read() {
+    let mut node = Node::start([]);
+    node.kubelet.write("held\n");
+    node.live(SECOND, Ended::No).await;
+    node.kubelet.replace_by_link("/etc/passwd");
+    node.kubelet.write("and read\n");
+    let manifest = node.end(Ended::Ran).await;
+    let (bytes, gaps) = node.read().await;
+    assert_eq!(bytes, node.kubelet.written);
+    assert_eq!(gaps, [GapReason::Unreadable]);
+    assert_eq!(manifest.state, Saved::Partial);
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_collectors_at_once_save_once() {
     let mut node = Node::start([]);
     let (mut other, mut outcomes) = new_collector(&node.kubelet, &node.store);
@@ -281,6 +338,58 @@ async fn two_collectors_at_once_save_once() {
         .unwrap()
         .unwrap();
     assert_eq!(same.manifest, manifest);
+}
+
+/// Boxes whose archive hangs, as a folder on a network may, each in a thread that nobody gets back.
+fn hung_boxes(archive: &std::path::Path) -> impl Iterator<Item = Assignment> {
+    let hung = |number| {
+        let uid = Uid::parse(&format!("hung-{number}")).unwrap();
+        let run = RunKey::first(uid.clone(), uid);
+        let folder = archive.join(format!("runs/{0}/{0}/0", run.pod_uid));
+        let manifest = folder.join("manifest.json");
+        std::fs::create_dir_all(folder).unwrap();
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, manifest, kind, mode, 0).unwrap();
+        Assignment {
+            run,
+            ..assignment(Ended::No)
+        }
+    };
+    (0..STORING * 3).map(hung)
+}
+
+#[test]
+fn an_archive_that_hangs_does_not_keep_logs_from_being_read() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(READING + STORING)
+        .enable_all()
+        .build()
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let archive = format!("file://{}", folder.path().display());
+    let archive = Archive::open(&archive, &crate::archive::Options::default()).unwrap();
+    let mut kubelet = Kubelet::start();
+    let logs = LogRoot::open(kubelet.root()).unwrap();
+    let boxes = hung_boxes(folder.path());
+    let read = runtime.block_on(async {
+        let (mut collector, _outcomes) = Collector::new(logs, archive, Budget::new(2 << 20));
+        let stats = collector.stats();
+        let until = async |bytes| {
+            while stats.log_bytes.get() < bytes {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        kubelet.write("before\n");
+        collector.assign(assignment(Ended::No));
+        until(1).await;
+        boxes.for_each(|hung| collector.assign(hung));
+        kubelet.write("after\n");
+        timeout(10 * SECOND, until(stats.log_bytes.get() + 1)).await
+    });
+    // Threads that hang are left.
+    runtime.shutdown_background();
+    assert!(read.is_ok());
 }
 
 #[tokio::test(start_paused = true)]

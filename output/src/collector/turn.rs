@@ -42,17 +42,30 @@ impl Sink for Counting<'_> {
 }
 
 impl Pair {
-    /// How much of the budget the next turn may need.
+    /// How much of the budget the next turn may need: more may come until then.
     pub(crate) fn wants(&self) -> usize {
         let unread = self.tail.unread().unwrap_or(u64::MAX);
-        usize::try_from(unread).map_or(TURN, |unread| unread.min(TURN))
+        usize::try_from(unread).map_or(TURN, |unread| unread.clamp(BUFFER, TURN))
     }
 
-    /// Opens what is new and reads on.
-    pub(crate) fn read(&mut self, now: Instant, stats: &Stats) -> io::Result<Progress> {
-        self.tail.look(now)?;
+    /// Opens what is new and reads on, at most so many bytes, or a buffer.
+    pub(crate) fn read(
+        &mut self,
+        now: Instant,
+        most: usize,
+        stats: &Stats,
+    ) -> io::Result<Progress> {
+        // What is held can be read, whatever stands beside it.
+        let looked = self.tail.look(now);
+        match self.read_some(now, most / BUFFER, stats)? {
+            Progress::Waiting => looked.map(|()| Progress::Waiting),
+            progress @ Progress::Read(_) => Ok(progress),
+        }
+    }
+
+    fn read_some(&mut self, now: Instant, reads: usize, stats: &Stats) -> io::Result<Progress> {
         let mut total = 0;
-        for _ in 0..READS {
+        for _ in 0..reads.clamp(1, READS) {
             match self.read_one(now, stats)? {
                 Progress::Read(taken) => total += taken,
                 Progress::Waiting if total == 0 => return Ok(Progress::Waiting),
@@ -71,13 +84,19 @@ impl Pair {
     }
 
     /// Closes a log that is drained, or of which the rest cannot be read.
-    pub(crate) fn end(&mut self, ended: Ended, readable: bool, stats: &Stats) -> io::Result<()> {
+    pub(crate) fn end(
+        &mut self,
+        ended: Ended,
+        readable: bool,
+        now: Instant,
+        stats: &Stats,
+    ) -> io::Result<()> {
         let Self { tail, writer } = self;
         let mut sink = Counting(writer, stats);
         let closed = if readable {
-            with_buffer(|buffer| tail.end(ended == Ended::Ran, buffer, &mut sink))
+            with_buffer(|buffer| tail.end(ended == Ended::Ran, now, buffer, &mut sink))
         } else {
-            tail.give_up(&mut sink);
+            with_buffer(|buffer| tail.give_up(now, buffer, &mut sink));
             Ok(())
         };
         if ended == Ended::Unknown {
@@ -93,4 +112,37 @@ fn with_buffer<T>(work: impl FnOnce(&mut [u8]) -> T) -> T {
         buffer.resize(BUFFER, 0);
         work(buffer)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::archive::faulty::Faulty;
+    use crate::archive::{Archive, Resumed, RunKey, Uid};
+    use crate::tail::LogRoot;
+    use crate::tail::kubelet::Kubelet;
+
+    #[tokio::test]
+    async fn a_turn_reads_no_more_than_its_share_however_much_has_come() {
+        let mut kubelet = Kubelet::start();
+        let uid = Uid::parse("uid").unwrap();
+        let run = RunKey::first(uid.clone(), uid);
+        let archive = Archive::over(Faulty::new([]));
+        let Resumed::At(writer) = Writer::resume(&archive, &run).await.unwrap() else {
+            panic!("nothing was saved");
+        };
+        let root = Arc::new(LogRoot::open(kubelet.root()).unwrap());
+        let mut tail = Tail::new(root, "pod/box", 0);
+        tail.resume(None, None);
+        let mut pair = Pair { tail, writer };
+        let wanted = pair.wants();
+        for _ in 0..TURN / 1000 {
+            kubelet.write(&("0123456789".repeat(100) + "\n"));
+        }
+        let progress = pair.read(Instant::now(), wanted, &Stats::default());
+        assert!(matches!(progress, Ok(Progress::Read(1..=BUFFER))));
+        assert!((1..=wanted).contains(&pair.writer.waiting()));
+    }
 }

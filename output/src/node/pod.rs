@@ -1,7 +1,8 @@
 //! What a pod says about its output. Pure.
 
 use boxes_crds::{BOX_NAME_ANNOTATION, BOX_UID_LABEL, CONTAINER, OUTPUT_FINALIZER};
-use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
 use kube::ResourceExt;
 
 use crate::archive::{RunKey, Uid};
@@ -25,6 +26,7 @@ pub(crate) fn assignment(pod: &Pod) -> Option<Assignment> {
         run: RunKey::first(box_uid, pod_uid),
         namespace,
         wanted: false,
+        started: status(pod).and_then(started),
         ended: ended(pod),
     })
 }
@@ -33,6 +35,20 @@ pub(crate) fn assignment(pod: &Pod) -> Option<Assignment> {
 fn name_of_box(pod: &Pod) -> Option<String> {
     let name = pod.annotations().get(BOX_NAME_ANNOTATION)?;
     is_subdomain(name).then(|| name.clone())
+}
+
+/// What the kubelet says of the command's container.
+fn status(pod: &Pod) -> Option<&ContainerStatus> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    statuses.iter().find(|status| status.name == CONTAINER)
+}
+
+/// When it started, by the kubelet's word.
+fn started(status: &ContainerStatus) -> Option<Timestamp> {
+    let state = status.state.as_ref()?;
+    let running = state.running.as_ref().map(|running| &running.started_at);
+    let ended = state.terminated.as_ref().map(|ended| &ended.started_at);
+    Some(running.or(ended)?.as_ref()?.0)
 }
 
 /// Whether our finalizer is on it.
@@ -49,40 +65,39 @@ fn is_name(name: &str) -> bool {
 
 /// Whether the container has ended, by the kubelet's word.
 fn ended(pod: &Pod) -> Ended {
-    let Some(status) = &pod.status else {
+    let phase = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref());
+    let container = status(pod);
+    let state = container.and_then(|container| container.state.as_ref());
+    let end = state.and_then(|state| state.terminated.as_ref());
+    if state.is_some_and(|state| state.running.is_some()) || (end.is_none() && !is_over(phase)) {
         return Ended::No;
-    };
-    let container = status.container_statuses.iter().flatten();
-    let state = container
-        .filter(|container| container.name == CONTAINER)
-        .find_map(|container| Some((container, container.state.as_ref()?)));
-    match state {
-        Some((
-            _,
-            ContainerState {
-                running: Some(_), ..
-            },
-        )) => Ended::No,
-        Some((
-            container,
-            ContainerState {
-                terminated: Some(end),
-                ..
-            },
-        )) => ran(container, end),
-        Some(_) | None if is_over(status.phase.as_deref()) => Ended::NeverRan,
-        Some(_) | None => Ended::No,
+    }
+    match (container, end) {
+        // A container that was made has a log, also if its program could not be started.
+        (Some(container), Some(end)) if was_made(container, end) => Ended::Ran,
+        (Some(container), _) if was_there_before(container) => Ended::Unknown,
+        (Some(_) | None, _) => Ended::NeverRan,
     }
 }
 
-/// A container that was made has a log, also if its program could not be started.
-fn ran(container: &ContainerStatus, end: &ContainerStateTerminated) -> Ended {
-    let made = |id: &Option<String>| id.as_deref().is_some_and(|id| !id.is_empty());
-    if made(&container.container_id) || made(&end.container_id) {
-        Ended::Ran
-    } else {
-        Ended::NeverRan
-    }
+fn was_made(container: &ContainerStatus, end: &ContainerStateTerminated) -> bool {
+    is_id(container.container_id.as_deref()) || is_id(end.container_id.as_deref())
+}
+
+/// A container that ran and that the kubelet cannot find any more is said to be a new one, with an
+/// end before it.
+fn was_there_before(container: &ContainerStatus) -> bool {
+    let last = container.last_state.as_ref();
+    is_id(container.container_id.as_deref())
+        || container.restart_count > 0
+        || last.is_some_and(|last| last.terminated.is_some())
+}
+
+fn is_id(id: Option<&str>) -> bool {
+    id.is_some_and(|id| !id.is_empty())
 }
 
 fn is_over(phase: Option<&str>) -> bool {
@@ -114,6 +129,16 @@ mod tests {
         json!({"phase": "Running", "containerStatuses": [fill(sidecar), fill(main)]})
     }
 
+    /// A container of a pod that failed, of which the kubelet knows little.
+    fn vanished(more: &Value) -> Value {
+        let end = json!({"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown"}});
+        let mut container = fill(json!({"name": "box", "state": end}));
+        for (key, value) in more.as_object().unwrap() {
+            container[key] = value.clone();
+        }
+        json!({"phase": "Failed", "containerStatuses": [container]})
+    }
+
     fn fill(mut container: Value) -> Value {
         for (key, value) in [
             ("image", json!("i")),
@@ -132,6 +157,10 @@ mod tests {
     #[case(json!({"phase": "Failed", "reason": "OutOfcpu"}), Ended::NeverRan)]
     #[case(of_box(&json!({"waiting": {"reason": "ContainerCreating"}})), Ended::No)]
     #[case(of_box(&json!({"running": {}})), Ended::No)]
+    #[case(vanished(&json!({"restartCount": 1})), Ended::Unknown)]
+    #[case(vanished(&json!({"lastState": {"terminated": {"exitCode": 137}}})), Ended::Unknown)]
+    #[case(vanished(&json!({"containerID": "containerd://1", "state": {"waiting": {}}})), Ended::Unknown)]
+    #[case(vanished(&json!({"state": {"waiting": {}}})), Ended::NeverRan)]
     #[case(of_box(&json!({"terminated": {"exitCode": 0, "containerID": "containerd://1"}})), Ended::Ran)]
     fn the_end_is_the_kubelets_word(#[case] status: Value, #[case] ended: Ended) {
         let assignment = assignment(&pod(&status)).unwrap();
@@ -143,13 +172,20 @@ mod tests {
         );
     }
 
+    #[rstest::rstest]
+    #[case(json!({"phase": "Pending"}), None)]
+    #[case(vanished(&json!({})), None)]
+    #[case(of_box(&json!({"running": {"startedAt": "2026-11-30T19:00:00Z"}})), Some("2026-11-30T19:00:00Z"))]
+    #[case(of_box(&json!({"terminated": {"exitCode": 0, "startedAt": "2026-11-30T19:00:00Z"}})), Some("2026-11-30T19:00:00Z"))]
+    fn its_start_is_the_kubelets_word(#[case] status: Value, #[case] started: Option<&str>) {
+        let started = started.map(|time| time.parse().unwrap());
+        assert_eq!(assignment(&pod(&status)).unwrap().started, started);
+    }
+
     #[test]
     fn a_pod_deleted_before_its_sandbox_was_made_never_ran() {
-        let status = json!({"phase": "Failed", "containerStatuses": [fill(json!({
-            "name": "box",
-            "state": {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown"}},
-        }))]});
-        assert_eq!(assignment(&pod(&status)).unwrap().ended, Ended::NeverRan);
+        let never = assignment(&pod(&vanished(&json!({})))).unwrap();
+        assert_eq!(never.ended, Ended::NeverRan);
     }
 
     #[rstest::rstest]

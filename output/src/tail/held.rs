@@ -1,10 +1,9 @@
 //! A file that a tailer holds, and what it says to others.
 
 use std::collections::VecDeque;
-use std::io;
 use std::time::Instant;
 
-use super::snapshot::find;
+use super::snapshot::{Found, Opened, find};
 use super::source::Source;
 use crate::archive::{Gap, GapReason, LineHead};
 use crate::cri;
@@ -34,26 +33,28 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(crate) const fn new(source: Source, rotated: bool, seen: Instant) -> Self {
+    pub(crate) fn new(opened: Opened, seen: Instant) -> Self {
+        let unreadable = missing(GapReason::Unreadable, None);
         Self {
-            source,
-            rotated,
+            source: opened.source,
+            rotated: opened.rotated,
             seen,
             quiet: None,
-            gap_before: None,
+            gap_before: opened.after_bad.then_some(unreadable),
             errors: 0,
         }
     }
 
     /// Which of the files is this one under its new name, as it is or compressed.
-    pub(crate) fn find_renamed(&mut self, files: &mut VecDeque<Self>) -> io::Result<Option<usize>> {
+    pub(crate) fn find_renamed(&mut self, files: &mut VecDeque<Self>) -> Option<usize> {
         let same = |file: &Self| !file.source.is_packed() && file.source.id == self.source.id;
         if let Some(at) = files.iter().position(same) {
-            return Ok(Some(at));
+            return Some(at);
         }
-        match self.source.mark()?.map(str::to_owned) {
-            Some(mark) => find(files.iter_mut(), &mark),
-            None => Ok(None),
+        let mark = self.source.mark().ok().flatten()?.to_owned();
+        match find(files.iter_mut(), &mark) {
+            Found::At(at) => Some(at),
+            Found::Unsure(..) | Found::Nowhere => None,
         }
     }
 }

@@ -6,9 +6,6 @@ use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The kubelet keeps three rotated files when it rotates a fourth.
-const KEPT: usize = 3;
-
 pub(crate) struct Kubelet {
     base: tempfile::TempDir,
     log: Option<File>,
@@ -16,8 +13,10 @@ pub(crate) struct Kubelet {
     pub(crate) written: Vec<u8>,
     /// A line that is not finished, which the runtime has not logged.
     half: String,
-    time: Timestamp,
+    pub(crate) time: Timestamp,
     pub(crate) rotations: u32,
+    /// How many rotated files it keeps when it rotates another one.
+    pub(crate) kept: usize,
 }
 
 impl Kubelet {
@@ -31,6 +30,7 @@ impl Kubelet {
             half: String::new(),
             time: "2026-11-30T19:00:00Z".parse().unwrap(),
             rotations: 0,
+            kept: 3,
         };
         kubelet.open();
         kubelet
@@ -92,7 +92,7 @@ impl Kubelet {
             return;
         }
         let mut rotated = self.rotated();
-        while rotated.len() > KEPT {
+        while rotated.len() > self.kept {
             fs::remove_file(rotated.remove(0)).unwrap();
         }
         for path in rotated
@@ -135,6 +135,20 @@ impl Kubelet {
 
     pub(crate) fn truncate(&self) {
         self.log.as_ref().unwrap().set_len(0).unwrap();
+    }
+
+    /// The node crashes: the last bytes of the log were not on its disk.
+    pub(crate) fn lose(&self, bytes: u64) {
+        let log = self.log.as_ref().unwrap();
+        let length = log.metadata().unwrap().len();
+        log.set_len(length - bytes).unwrap();
+    }
+
+    /// Puts something else in the place of the oldest rotated file.
+    pub(crate) fn spoil_oldest(&self, spoil: impl FnOnce(&Path)) {
+        let oldest = self.rotated().remove(0);
+        fs::remove_file(&oldest).unwrap();
+        spoil(&oldest);
     }
 
     pub(crate) fn replace_by_link(&self, target: &str) {

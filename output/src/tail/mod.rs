@@ -11,6 +11,8 @@
 
 mod folder;
 mod held;
+mod late;
+mod limit;
 mod name;
 mod packed;
 mod snapshot;
@@ -24,4 +26,5 @@ mod tests;
 
 pub use folder::LogRoot;
 pub use held::Sink;
+pub use limit::{is_of_limit, raise_limit, share_of_limit};
 pub use tailer::{HELD, Progress, SETTLE, Tail};

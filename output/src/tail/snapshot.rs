@@ -5,62 +5,103 @@ use std::io;
 
 use super::folder::Folder;
 use super::held::Held;
+use super::limit::is_of_limit;
 use super::name::LogName;
 use super::source::Source;
 
 /// How often a folder is listed again that changed while it was listed.
 const LISTS: usize = 8;
 
-/// A file, and whether it is a rotated one.
-type Opened = (Source, bool);
+/// A file that was not known before.
+pub(crate) struct Opened {
+    pub(crate) source: Source,
+    /// Whether it is a rotated one.
+    pub(crate) rotated: bool,
+    /// Whether there are files before it that cannot be opened.
+    pub(crate) after_bad: bool,
+}
 
-/// The rotated files that are there, and all files that were not known before, oldest first. If a
-/// file is renamed meanwhile, it begins anew: one that is missed here would never be read.
-pub(crate) fn snapshot(
-    folder: &Folder,
-    known: &BTreeSet<String>,
-) -> io::Result<(BTreeSet<String>, Vec<Opened>)> {
+/// What is in a folder.
+#[derive(Default)]
+pub(crate) struct Snapshot {
+    /// The rotated files. One that cannot be opened is among them if a later file can be.
+    pub(crate) known: BTreeSet<String>,
+    /// The files that were not known before, oldest first.
+    pub(crate) opened: Vec<Opened>,
+    /// Why a file cannot be opened.
+    pub(crate) error: Option<io::Error>,
+}
+
+/// Opens what was not known before. If a file is renamed meanwhile, it begins anew: one that is missed
+/// here would never be read.
+pub(crate) fn snapshot(folder: &Folder, known: &BTreeSet<String>) -> io::Result<Snapshot> {
     let mut listed = folder.list()?;
     for _ in 0..LISTS {
-        let opened = open_all(folder, &listed, known);
+        let opened = open_all(folder, &listed, known)?;
         let again = folder.list()?;
-        match opened {
-            Ok(found) if again == listed => return Ok((suffixes(&listed), found)),
-            Err(error) if again == listed => return Err(error),
-            Ok(_) | Err(_) => listed = again,
+        if again == listed {
+            return Ok(opened);
         }
+        listed = again;
     }
     Err(io::Error::other("the log folder changes all the time"))
 }
 
-fn open_all(
-    folder: &Folder,
-    names: &[LogName],
-    known: &BTreeSet<String>,
-) -> io::Result<Vec<Opened>> {
-    let is_new = |name: &&LogName| name.suffix().is_none_or(|suffix| !known.contains(suffix));
-    let open = |name: &LogName| {
-        let (file, id) = folder.open(name)?;
-        let packed = matches!(name, LogName::Rotated { packed: true, .. });
-        Ok((Source::new(file, id, packed)?, name.suffix().is_some()))
-    };
-    names.iter().filter(is_new).map(open).collect()
+fn open_all(folder: &Folder, names: &[LogName], known: &BTreeSet<String>) -> io::Result<Snapshot> {
+    let (mut all, mut bad) = (Snapshot::default(), Vec::new());
+    for name in names {
+        if name.suffix().is_none_or(|suffix| !known.contains(suffix)) {
+            match open(folder, name) {
+                Ok((source, rotated)) => {
+                    let after_bad = !bad.is_empty();
+                    all.known.extend(bad.drain(..).filter_map(suffix));
+                    all.opened.push(Opened {
+                        source,
+                        rotated,
+                        after_bad,
+                    });
+                }
+                // That is not the file's fault, and soon over.
+                Err(error) if is_of_limit(&error) => return Err(error),
+                Err(error) => {
+                    all.error = Some(error);
+                    bad.push(name);
+                    continue;
+                }
+            }
+        }
+        all.known.extend(suffix(name));
+    }
+    Ok(all)
 }
 
-fn suffixes(names: &[LogName]) -> BTreeSet<String> {
-    let suffixes = names.iter().filter_map(LogName::suffix);
-    suffixes.map(str::to_owned).collect()
+fn open(folder: &Folder, name: &LogName) -> io::Result<(Source, bool)> {
+    let (file, id) = folder.open(name)?;
+    let packed = matches!(name, LogName::Rotated { packed: true, .. });
+    Ok((Source::new(file, id, packed), name.suffix().is_some()))
+}
+
+fn suffix(name: &LogName) -> Option<String> {
+    name.suffix().map(str::to_owned)
+}
+
+/// What is known about which file has a mark.
+pub(crate) enum Found {
+    At(usize),
+    /// This is the last file of which the mark cannot be read; no other one has it.
+    Unsure(usize, io::Error),
+    Nowhere,
 }
 
 /// Which of the files is known by the mark.
-pub(crate) fn find<'a>(
-    files: impl Iterator<Item = &'a mut Held>,
-    mark: &str,
-) -> io::Result<Option<usize>> {
+pub(crate) fn find<'a>(files: impl Iterator<Item = &'a mut Held>, mark: &str) -> Found {
+    let mut found = Found::Nowhere;
     for (at, file) in files.enumerate() {
-        if file.source.mark()? == Some(mark) {
-            return Ok(Some(at));
+        match file.source.mark() {
+            Ok(other) if other == Some(mark) => return Found::At(at),
+            Ok(_) => {}
+            Err(error) => found = Found::Unsure(at, error),
         }
     }
-    Ok(None)
+    found
 }

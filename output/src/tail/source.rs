@@ -4,12 +4,13 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::folder::FileId;
 use super::packed::Packed;
 use crate::archive::Position;
-use crate::cri::{Parser, Sink};
+use crate::cri::{Parser, Sink, head};
 
 /// So much of a file's beginning tells it from others: its first line has a time in nanoseconds.
 const MARKED: usize = 256;
@@ -30,19 +31,19 @@ enum Bytes {
 }
 
 impl Source {
-    pub(crate) fn new(file: File, id: FileId, packed: bool) -> io::Result<Self> {
+    pub(crate) fn new(file: File, id: FileId, packed: bool) -> Self {
         let bytes = if packed {
-            Bytes::Packed(Box::new(Packed::new(file)?))
+            Bytes::Packed(Box::new(Packed::new(file)))
         } else {
             Bytes::Plain(file)
         };
-        Ok(Self {
+        Self {
             bytes,
             id,
             mark: None,
             offset: 0,
             parser: Parser::default(),
-        })
+        }
     }
 
     pub(crate) const fn is_packed(&self) -> bool {
@@ -57,6 +58,13 @@ impl Source {
             self.mark = mark_of(&beginning[..length]);
         }
         Ok(self.mark.as_deref())
+    }
+
+    /// When its first line was logged; `None` if it has none.
+    pub(crate) fn begins(&mut self) -> io::Result<Option<Timestamp>> {
+        let mut beginning = [0; MARKED];
+        let length = self.read_at(&mut beginning, 0)?;
+        Ok(head(&beginning[..length]).map(|(head, _)| head.time))
     }
 
     /// Goes on where it was left.
@@ -100,18 +108,39 @@ impl Source {
         Ok(torn.then_some(length as u64))
     }
 
-    /// Whether the file became shorter than what was read of it. Then it begins anew.
+    /// Whether the file became shorter than what was read of it. If it begins as it did, its end was
+    /// not on the disk when the node crashed, and what is left was read; else it begins anew.
     pub(crate) fn truncated(&mut self) -> io::Result<bool> {
         let Bytes::Plain(file) = &self.bytes else {
             return Ok(false);
         };
-        if file.metadata()?.len() >= self.offset {
+        let length = file.metadata()?.len();
+        if length >= self.offset {
             return Ok(false);
         }
-        self.offset = 0;
-        self.mark = None;
+        let known = self.mark.take();
+        let is_same = match self.mark() {
+            Ok(Some(mark)) => Some(mark) == known.as_deref(),
+            // Of its first line a part is left.
+            Ok(None) => length > 0,
+            Err(error) => {
+                self.mark = known;
+                return Err(error);
+            }
+        };
+        if is_same {
+            self.mark = known;
+        }
+        self.offset = if is_same { length } else { 0 };
         self.parser = Parser::default();
         Ok(true)
+    }
+
+    /// Goes to the end without reading. Gives how many bytes that leaves out, if there are any.
+    pub(crate) fn pass(&mut self) -> Option<u64> {
+        let unread = self.unread().filter(|unread| *unread > 0)?;
+        self.offset += unread;
+        Some(unread)
     }
 
     /// How many bytes were not read, if that can be told.

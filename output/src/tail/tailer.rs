@@ -5,18 +5,29 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::folder::{Folder, LogRoot};
 use super::held::{Held, Lines, Sink, missing};
-use super::snapshot::{find, snapshot};
+use super::late::Late;
+use super::snapshot::{Found, find, snapshot};
 use crate::archive::{Gap, GapReason, Position};
 
-/// How long the runtime may take to add the rest of a line to a file that was renamed, or whose
-/// container has ended.
+/// How long a file must have nothing new until the runtime is taken to be done with it: it may add the
+/// rest of a line after a rename, and after the end of the container.
 pub const SETTLE: Duration = Duration::from_millis(500);
+/// How long a log is read after the end of its container: the end is told before all is logged.
+const ENDED: Duration = Duration::from_secs(2);
 /// How many unread files are held open. Each may take the node's disk after the kubelet removed it.
 pub const HELD: usize = 16;
-/// The kubelet keeps five files: with four rotated ones, older ones may be gone.
+/// How many are held where all boxes together hold too many: as many as the kubelet keeps.
+const HELD_IF_CROWDED: usize = 5;
+/// The kubelet keeps five files, if it is not told otherwise: with four rotated ones, older ones may be
+/// gone.
 const ROTATED_KEPT: usize = 4;
+/// How long after the start of a container the first line of its log may be for that log to be whole,
+/// where one may be gone. The start is known to the second.
+const AT_ONCE: SignedDuration = SignedDuration::from_secs(2);
 /// How often a file that cannot be read is tried, if there are later ones.
 const TRIES: u32 = 10;
 
@@ -38,12 +49,18 @@ pub struct Tail {
     folder: Option<Folder>,
     /// Oldest first; the first one is being read.
     files: VecDeque<Held>,
+    late: Late,
+    crowded: bool,
     /// The rotated files that were seen, of those that are still there.
     known: BTreeSet<String>,
     /// How many rotated files there were when it looked first.
     rotated_before: Option<usize>,
     position: Option<Position>,
+    /// When the container started, if that is known.
+    started: Option<Timestamp>,
     begun: Begun,
+    /// When it read last, if only to find nothing.
+    checked: Option<Instant>,
 }
 
 /// How far a tailer has come.
@@ -67,23 +84,39 @@ impl Tail {
             restart,
             folder: None,
             files: VecDeque::new(),
+            late: Late::default(),
+            crowded: false,
             known: BTreeSet::new(),
             rotated_before: None,
             position: None,
+            started: None,
             begun: Begun::Holding,
+            checked: None,
         }
     }
 
-    /// Reads from a position on, or from the beginning.
-    pub fn resume(&mut self, position: Option<Position>) {
+    /// Reads from a position on, or from the beginning of a container's log that started then.
+    pub fn resume(&mut self, position: Option<Position>, started: Option<Timestamp>) {
         self.position = position;
+        self.started = started;
         self.begun = Begun::Resuming;
+    }
+
+    /// Says whether all tailers together hold too many files: then it holds no more than it does.
+    pub fn crowd(&mut self, crowded: bool) {
+        self.crowded = crowded;
     }
 
     /// How far it has read.
     #[must_use]
     pub const fn position(&self) -> Option<&Position> {
         self.position.as_ref()
+    }
+
+    /// Whether there was a log, now or when the position was taken.
+    #[must_use]
+    pub fn was_there(&self) -> bool {
+        self.begun == Begun::Reading || self.position.is_some() || !self.files.is_empty()
     }
 
     /// How many files it holds open.
@@ -117,19 +150,19 @@ impl Tail {
         if newest.is_some() && (current.is_none() || current == newest) {
             return Ok(());
         }
-        let (known, found) = snapshot(folder, &self.known)?;
-        let hold = |(source, rotated)| Held::new(source, rotated, now);
-        self.hold(found.into_iter().map(hold).collect())?;
-        self.rotated_before.get_or_insert(known.len());
-        self.known = known;
-        Ok(())
+        let found = snapshot(folder, &self.known)?;
+        let hold = |opened| Held::new(opened, now);
+        self.hold(found.opened.into_iter().map(hold).collect());
+        self.rotated_before.get_or_insert(found.known.len());
+        self.known = found.known;
+        found.error.map_or(Ok(()), Err)
     }
 
     /// Takes new files. The first of them should be the one that was the newest, renamed.
-    fn hold(&mut self, mut found: VecDeque<Held>) -> io::Result<()> {
+    fn hold(&mut self, mut found: VecDeque<Held>) {
         // Between a rename and the opening of a new file, the newest one has its new name already.
         if let Some(newest) = self.files.back_mut().filter(|newest| !newest.rotated) {
-            match newest.find_renamed(&mut found)? {
+            match newest.find_renamed(&mut found) {
                 Some(at) => drop(found.drain(..=at)),
                 None if found.len() > 1 => {
                     found[0].gap_before = Some(missing(GapReason::RotatedAway, None));
@@ -137,11 +170,15 @@ impl Tail {
                 None => {}
             }
         }
+        let most = if self.crowded {
+            self.files.len().clamp(HELD_IF_CROWDED, HELD)
+        } else {
+            HELD
+        };
         self.files.append(&mut found);
-        while self.files.len() > HELD {
+        while self.files.len() > most {
             self.skip(GapReason::Overrun);
         }
-        Ok(())
     }
 
     /// Lets the first file go unread and tells so before the next one.
@@ -165,27 +202,53 @@ impl Tail {
 
     /// Goes to the position, once there are files: which of them come after it?
     fn find_position(&mut self) -> io::Result<()> {
-        let Some(first) = self.files.front_mut() else {
+        if self.files.is_empty() {
             return Ok(());
-        };
+        }
         let gone = Some(missing(GapReason::RotatedAway, None));
         match &self.position {
-            None if self.rotated_before >= Some(ROTATED_KEPT) => {
-                first.gap_before = first.gap_before.or(gone);
+            None => {
+                let gone = gone.filter(|_| self.lacks_beginning());
+                first_gap(&mut self.files, gone);
             }
-            None => {}
-            Some(position) => match find(self.files.iter_mut(), &position.file)? {
-                Some(at) => {
+            Some(position) => match find(self.files.iter_mut(), &position.file) {
+                Found::At(at) => {
                     self.files.drain(..at);
                     self.files[0].gap_before = None;
                     self.files[0].source.seek(position);
                 }
-                None if !position.gap_told => first_gap(&mut self.files, gone),
-                None => {}
+                Found::Unsure(at, error) => return self.pass_unsure(at, error),
+                Found::Nowhere if !position.gap_told => first_gap(&mut self.files, gone),
+                Found::Nowhere => {}
             },
         }
         self.begun = Begun::Reading;
         Ok(())
+    }
+
+    /// The position may be in a file that cannot be read: what is before was read, and it is let go
+    /// with them if it stays so.
+    fn pass_unsure(&mut self, at: usize, error: io::Error) -> io::Result<()> {
+        self.files[at].errors += 1;
+        if self.files[at].errors >= TRIES && at + 1 < self.files.len() {
+            self.files.drain(..=at);
+            self.files[0].gap_before = Some(missing(GapReason::Unreadable, None));
+            self.begun = Begun::Reading;
+        }
+        Err(error)
+    }
+
+    /// Whether files may have been rotated away before it looked first: the kubelet may be told to keep
+    /// but one rotated file.
+    fn lacks_beginning(&mut self) -> bool {
+        let first = self.files.front_mut();
+        let begins = first.and_then(|first| first.source.begins().ok().flatten());
+        let at_once = |(begins, started): (Timestamp, Timestamp)| begins <= started + AT_ONCE;
+        match self.rotated_before {
+            None | Some(0) => false,
+            Some(rotated) if rotated >= ROTATED_KEPT => true,
+            Some(_) => !begins.zip(self.started).is_some_and(at_once),
+        }
     }
 
     /// Reads on, at most one buffer.
@@ -201,21 +264,33 @@ impl Tail {
         if self.begun == Begun::Resuming {
             self.find_position()?;
         }
+        if self.begun == Begun::Reading {
+            self.late.check(now, sink);
+            self.tell_gap(sink);
+        }
+        let read = self.read_or_close(now, buffer, sink);
+        match read {
+            Ok(_) => self.checked = Some(now),
+            Err(_) => self.count_error(),
+        }
+        read
+    }
+
+    fn read_or_close(
+        &mut self,
+        now: Instant,
+        buffer: &mut [u8],
+        sink: &mut impl Sink,
+    ) -> io::Result<Progress> {
         if self.begun != Begun::Reading {
             return Ok(Progress::Waiting);
         }
-        self.tell_gap(sink);
-        match self.read_first(now, buffer, sink) {
-            Err(error) => {
-                self.count_error();
-                Err(error)
-            }
-            Ok(Progress::Waiting) if self.files.len() > 1 && self.is_complete(now) => {
-                self.close_first(buffer, sink)?;
-                Ok(Progress::Read(0))
-            }
-            Ok(progress) => Ok(progress),
+        let progress = self.read_first(now, buffer, sink)?;
+        if progress == Progress::Waiting && self.is_complete(now) {
+            self.close_first(now, buffer, sink)?;
+            return Ok(Progress::Read(0));
         }
+        Ok(progress)
     }
 
     fn tell_gap(&mut self, sink: &mut impl Sink) {
@@ -247,6 +322,8 @@ impl Tail {
         }
         if held.source.truncated()? {
             sink.gap(missing(GapReason::Truncated, None));
+            let position = held.source.position();
+            self.position = position.or_else(|| self.position.take().map(after_gap));
             return Ok(Progress::Read(0));
         }
         held.quiet.get_or_insert(now);
@@ -275,7 +352,14 @@ impl Tail {
         now.saturating_duration_since(since) >= SETTLE
     }
 
-    fn close_first(&mut self, buffer: &mut [u8], sink: &mut impl Sink) -> io::Result<()> {
+    /// Lets the first file go, with what is left of it.
+    fn close_first(
+        &mut self,
+        now: Instant,
+        buffer: &mut [u8],
+        sink: &mut impl Sink,
+    ) -> io::Result<()> {
+        while self.read_first(now, buffer, sink)? != Progress::Waiting {}
         let Some(first) = self.files.front_mut() else {
             return Ok(());
         };
@@ -285,27 +369,42 @@ impl Tail {
         if let Some(position) = first.source.position() {
             self.position = Some(position);
         }
-        self.files.pop_front();
+        let since = self.files.get(1).map_or(now, |next| next.seen);
+        if let Some(first) = self.files.pop_front() {
+            self.late.watch(first.source, since);
+        }
         Ok(())
     }
 
-    /// Whether all was read of a log that ended at some time before `ended`.
+    /// Whether all was read of a log that ended at some time before `ended`, and the last read, some
+    /// time after that, found nothing.
     #[must_use]
-    pub fn is_drained(&self, ended: Instant, now: Instant) -> bool {
-        let settled = |since: Instant| now.saturating_duration_since(since) >= SETTLE;
-        match (self.files.len(), self.files.front()) {
-            (0, _) => settled(ended),
-            (1, Some(last)) => settled(ended) && last.quiet.is_some_and(settled),
+    pub fn is_drained(&self, ended: Instant) -> bool {
+        let Some(checked) = self.checked else {
+            return false;
+        };
+        let settled = |since, time| checked.saturating_duration_since(since) >= time;
+        let quiet = match (self.files.len(), self.files.front()) {
+            (0, _) => true,
+            (1, Some(last)) => last.quiet.is_some_and(|since| settled(since, SETTLE)),
             _ => false,
-        }
+        };
+        quiet && settled(ended, ENDED)
     }
 
     /// Closes a log that is drained. `ran` tells whether there must have been one.
     ///
     /// # Errors
     /// The last file cannot be read.
-    pub fn end(&mut self, ran: bool, buffer: &mut [u8], sink: &mut impl Sink) -> io::Result<()> {
-        self.close_first(buffer, sink)?;
+    pub fn end(
+        &mut self,
+        ran: bool,
+        now: Instant,
+        buffer: &mut [u8],
+        sink: &mut impl Sink,
+    ) -> io::Result<()> {
+        self.late.check(now, sink);
+        self.close_first(now, buffer, sink)?;
         if ran && self.begun != Begun::Reading {
             self.miss_end(sink);
         }
@@ -321,11 +420,31 @@ impl Tail {
         }
     }
 
-    /// Gives up what cannot be read of a log that has ended, and says so.
-    pub fn give_up(&mut self, sink: &mut impl Sink) {
-        sink.gap(missing(GapReason::Unreadable, self.unread()));
-        self.files.clear();
+    /// Reads what can be read of a log that has ended, and says of what cannot be.
+    pub fn give_up(&mut self, now: Instant, buffer: &mut [u8], sink: &mut impl Sink) {
+        let mut unread = Some(0);
+        while !self.files.is_empty() {
+            self.tell_gap(sink);
+            let known = self.begun == Begun::Reading;
+            if !known || self.close_first(now, buffer, sink).is_err() {
+                let first = self.files.pop_front().filter(|_| known);
+                let bytes = first.and_then(|first| first.source.unread());
+                unread = unread.zip(bytes).map(|(all, bytes)| all + bytes);
+            }
+        }
+        sink.gap(missing(
+            GapReason::Unreadable,
+            unread.filter(|bytes| *bytes > 0),
+        ));
         self.position.get_or_insert_default().gap_told = true;
+    }
+}
+
+/// The place after the gap that follows a file of which nothing is left.
+fn after_gap(position: Position) -> Position {
+    Position {
+        gap_told: true,
+        ..position
     }
 }
 

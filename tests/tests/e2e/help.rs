@@ -13,6 +13,16 @@ use serde_json::Value;
 /// A command that runs until it is told to end, and then at once. It says `ready` when it listens.
 pub(crate) const UNTIL_TOLD: &str = "trap 'exit 0' TERM; echo ready; sleep 1000 & wait";
 
+/// The history of a task that ends by itself.
+pub(crate) const A_LIFE: [&str; 6] = [
+    "Created",
+    "Scheduled",
+    "Started",
+    "Exited",
+    "OutputSaved",
+    "CleanedUp",
+];
+
 /// Waits until a whole second has passed since a time that the kubelet gave. Its times are whole
 /// seconds: only then can what comes next be told from what was.
 pub(crate) async fn a_second_after(time: Option<&Time>) -> Result<()> {

@@ -66,7 +66,7 @@ async fn get_wide_adds_where_and_when_and_a_sentence() {
         let (head, row) = table(&said)?;
         assert_eq!(
             head[6..],
-            ["NODE", "POD", "STARTED", "ENDED", "MESSAGE"],
+            ["NODE", "POD", "STARTED", "ENDED", "OUTPUT", "MESSAGE"],
             "{said}"
         );
         for name in ["NODE", "STARTED", "ENDED"] {

@@ -9,7 +9,7 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::help::history;
+use crate::help::{A_LIFE, history};
 
 /// A Box that exited with 3 and was cleaned up, and the pod that it had.
 async fn a_life(world: &World, name: &str) -> Result<(BoxStatus, Pod)> {
@@ -57,8 +57,7 @@ async fn the_run_names_its_pod_and_node_and_its_times_are_in_order() {
 async fn the_history_has_every_step_in_order_and_the_code() {
     e2e(async |world| {
         let (status, _) = a_life(world, "history").await?;
-        let steps = ["Created", "Scheduled", "Started", "Exited", "CleanedUp"];
-        assert_eq!(history(&status), steps);
+        assert_eq!(history(&status), A_LIFE);
         let exited = status.history.iter().find(|entry| entry.type_ == "Exited");
         let data = Value::Object(exited.context("no Exited")?.data.clone());
         assert_eq!(data, json!({"reason": "Exit", "exitCode": 3}));

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use boxes_tests::harness::{Moment, Reason, State, World, a_box, e2e_alone, tell};
 use kube::ResourceExt;
 
-use crate::help::{end_of, ended_in_a_pause, history, reported_time};
+use crate::help::{A_LIFE, end_of, ended_in_a_pause, history, reported_time};
 
 /// Runs a Box from its beginning to its end: the controller that now works has then seen everything
 /// that was there when it started.
@@ -44,8 +44,7 @@ async fn a_box_that_runs_through_a_restart_is_recorded_once() {
         );
         it.ends_as(State::Exited, Reason::Exit).with_code(3).await?;
         let status = it.is_cleaned_up().await?;
-        let steps = ["Created", "Scheduled", "Started", "Exited", "CleanedUp"];
-        assert_eq!(history(&status), steps);
+        assert_eq!(history(&status), A_LIFE);
         let told = story
             .until("the pod to be gone", |all| all.iter().any(|it| it.gone))
             .await?;

@@ -2,7 +2,9 @@
 
 use anyhow::{Context, Result, ensure};
 use boxes_crds::OutputState;
-use boxes_tests::harness::{Evidence, Reason, State, World, a_box, e2e_steady, history_data};
+use boxes_tests::harness::{
+    Evidence, PATIENCE, Reason, State, World, a_box, e2e_steady, history_data,
+};
 use futures::AsyncBufReadExt;
 use serde_json::Value;
 
@@ -26,6 +28,20 @@ fn lines(log: &str, world: &World, name: &str, message: &str) -> Vec<Value> {
         line["namespace"] == world.namespace() && line["name"] == name && line["message"] == message
     })
     .collect()
+}
+
+/// What a process writes is in its log a moment later.
+async fn five_reads_are_logged(world: &World) -> Result<()> {
+    let mut reads = 0;
+    let search = async {
+        while reads != 5 {
+            let log = world.log_of_the_log_api().await?;
+            reads = lines(&log, world, "proof", "output read").len();
+        }
+        anyhow::Ok(())
+    };
+    let found = tokio::time::timeout(PATIENCE, search).await;
+    found.with_context(|| format!("{reads} reads are logged, not 5"))?
 }
 
 #[tokio::test]
@@ -78,10 +94,7 @@ async fn a_cut_client_an_end_by_itself_and_the_whole_output_after_the_pod_is_gon
         let log = world.controller().log_since(world.began()).await?;
         let ends = lines(&log, world, "proof", "the box ended");
         ensure!(ends.len() == 1 && ends[0]["exit_code"] == 3, "{ends:?}");
-        let log = world.log_of_the_log_api().await?;
-        let reads = lines(&log, world, "proof", "output read");
-        ensure!(reads.len() == 5, "{reads:?}");
-        Ok(())
+        five_reads_are_logged(world).await
     })
     .await;
 }

@@ -1,0 +1,39 @@
+//! Files that were read to their end and let go: whether the runtime was done with them.
+
+use std::time::{Duration, Instant};
+
+use super::held::{Sink, missing};
+use super::source::Source;
+use crate::archive::GapReason;
+
+/// How long a file is watched after there was a later one. The runtime logs what it had in hand when
+/// a file was renamed, and a node whose disk is busy makes it wait for that.
+const WATCHED: Duration = Duration::from_secs(10);
+/// How many files are watched: a backlog has more, of which the older ones are long done.
+const MOST: usize = 2;
+
+/// What was let go last.
+#[derive(Debug, Default)]
+pub(crate) struct Late(Vec<(Source, Instant)>);
+
+impl Late {
+    /// Watches a file that there was a later one of since then.
+    pub(crate) fn watch(&mut self, source: Source, since: Instant) {
+        if source.is_packed() {
+            return;
+        }
+        self.0.push((source, since));
+        if self.0.len() > MOST {
+            self.0.remove(0);
+        }
+    }
+
+    /// Tells what came too late: its place is before what was read since.
+    pub(crate) fn check(&mut self, now: Instant, sink: &mut impl Sink) {
+        for bytes in self.0.iter_mut().filter_map(|(source, _)| source.pass()) {
+            sink.gap(missing(GapReason::RotatedAway, Some(bytes)));
+        }
+        self.0
+            .retain(|(_, since)| now.saturating_duration_since(*since) < WATCHED);
+    }
+}
