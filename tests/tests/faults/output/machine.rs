@@ -128,13 +128,6 @@ impl Running {
         Ok((said, archived))
     }
 
-    /// What is in the archive is its own and nobody else's, whether or not it is told as whole.
-    pub(crate) async fn is_cleaned_up_with_its_own(&self) -> Result<()> {
-        self.it.is_cleaned_up().await?;
-        self.it.has_no_pod_left(&self.pod).await?;
-        self.archived().await?.holds(self.log.written())
-    }
-
     /// Nobody said what was saved, the record says so, and the pod is gone.
     pub(crate) async fn is_unavailable(&self, because: &str) -> Result<()> {
         let said = self.is_final(OutputState::Unavailable).await?;

@@ -47,8 +47,10 @@ async fn beside_a_log(world: &World) -> Result<()> {
     victim.ends().await?;
     curious.ends().await?;
     victim.is_saved_whole().await?;
-    // That what stands there cannot be read may be told as a gap.
-    curious.is_cleaned_up_with_its_own().await?;
+    // What stands there could be a part of the log that was replaced.
+    let (_, archived) = curious.is_saved_in_part().await?;
+    archived.lacks(&[GapReason::Unreadable])?;
+    archived.holds(curious.log.written())?;
     collector.stop().await
 }
 
