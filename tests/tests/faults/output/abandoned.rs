@@ -1,6 +1,6 @@
 //! A node on which no collector runs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use boxes_crds::{ABANDON_OUTPUT_ANNOTATION, BoxObject, OutputState};
@@ -9,6 +9,10 @@ use kube::ResourceExt;
 
 use super::archived::Address;
 use super::machine::Machine;
+
+/// So long a collector may always take: before that nothing is said. Times of a kubelet are whole
+/// seconds, cut off.
+const PATIENT: Duration = Duration::from_secs(9);
 
 /// How long nothing may happen.
 const A_WHILE: Duration = Duration::from_secs(6);
@@ -24,10 +28,12 @@ async fn by_request(world: &World) -> Result<()> {
     let machine = Machine::new(world, Address::folder(folder.path())).await?;
     let mut running = machine.runs("stranded").await?;
     running.log.out("never saved\n")?;
+    let ended = Instant::now();
     running.ends().await?;
     let (it, uid) = (&running.it, running.pod.uid());
     let uid = uid.context("a pod without a UID")?;
     let waits = running.waits_for_its_output().await?;
+    ensure!(ended.elapsed() >= PATIENT, "{:?}", ended.elapsed());
     let advice = format!(
         "kubectl annotate box {} -n {} {ABANDON_OUTPUT_ANNOTATION}={uid}",
         it.name(),
