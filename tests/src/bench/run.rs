@@ -165,8 +165,8 @@ impl Bench {
         self.stop_controller().await?;
         let config = self.kubeconfig.as_ref().context("no kubeconfig")?;
         let log = self.folder.join("controller.log");
-        let supervisor = chart_arguments(&self.client).await?;
-        let started = Controller::start(&self.program, config, &supervisor, &log)?;
+        let arguments = chart_arguments(&self.client).await?;
+        let started = Controller::start(&self.program, config, &arguments, &log)?;
         Ok(self.controller.insert(started))
     }
 

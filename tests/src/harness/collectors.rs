@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -45,19 +45,22 @@ impl Collectors {
         Ok(list.context("cannot list the collectors")?.items)
     }
 
-    /// Kills the processes of this machine's collectors at once; the kubelet starts them again. Whether
-    /// there was one.
+    /// Kills the processes of this machine's collectors at once, and their pods with them: the kubelet
+    /// would take longer each time to start them again. Waits until others work. How many there were.
     ///
     /// # Errors
-    /// When they cannot be listed.
-    pub async fn kill(&self) -> Result<bool> {
-        let mut killed = false;
+    /// When they cannot be listed, or no others come.
+    pub async fn kill(&self) -> Result<usize> {
+        let mut killed = 0;
         for pod in self.list().await? {
             let uid = pod.uid().context("a pod without a UID")?;
             for pid in processes(&uid, "boxes-collector") {
-                killed |= kill_process(pid, Signal::KILL).is_ok();
+                killed += usize::from(kill_process(pid, Signal::KILL).is_ok());
             }
+            let at_once = DeleteParams::default().grace_period(0);
+            self.pods().delete(&pod.name_any(), &at_once).await?;
         }
+        self.are_ready().await?;
         Ok(killed)
     }
 
@@ -80,6 +83,10 @@ impl Collectors {
     /// When they do not come.
     pub async fn resume(&self) -> Result<()> {
         self.select(json!({NOWHERE: null})).await?;
+        self.are_ready().await
+    }
+
+    async fn are_ready(&self) -> Result<()> {
         let ready = |set: Option<&DaemonSet>| {
             let (set, status) = (set?, set?.status.as_ref()?);
             let seen = status.observed_generation == set.metadata.generation;

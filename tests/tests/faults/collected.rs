@@ -8,7 +8,14 @@ use boxes_tests::harness::{Collectors, LiveBox, Reason, State, a_box, e2e, e2e_a
 use serde_json::json;
 
 /// Numbered lines, so that a hole or a repetition shows.
-const COUNTING: &str = "i=0; while true; do i=$((i+1)); echo line-$i; done";
+const COUNTING: &str = "i=0; while true; do i=$((i+1)); echo line-$i; \
+    [ $((i % 100000)) = 0 ] && sleep 0.5; done";
+
+/// So much of it that the kubelet rotates the log.
+const SIZE: usize = 30_000_000;
+
+/// How long a kubelet stands still.
+const STILL: Duration = Duration::from_secs(2);
 
 /// Numbered lines at a pace.
 const SLOWLY: &str = "i=0; while true; do i=$((i+1)); echo line-$i; sleep 0.05; done";
@@ -124,7 +131,6 @@ async fn what_was_read_of_a_pod_that_is_force_deleted_is_saved_and_the_rest_is_t
     .await;
 }
 
-/// As fast as it can write, so that the kubelet rotates its log meanwhile.
 #[tokio::test]
 async fn collectors_that_are_killed_again_and_again_lose_and_double_nothing_where_the_node_is_here()
 {
@@ -132,21 +138,23 @@ async fn collectors_that_are_killed_again_and_again_lose_and_double_nothing_wher
         if world.own_cluster().is_none() {
             return Ok(());
         }
-        let line = format!("({COUNTING}) | head -c 60000000; sleep 1; printf end >&2");
+        let line = format!("({COUNTING}) | head -c {SIZE}; sleep 1; printf end >&2");
         let it = a_box("killed").shell(&line).create(world).await?;
         it.is(State::Running).await?;
         let collectors = Collectors::of(world);
         let mut kills = 0;
         while it.status().await?.reason.is_none() {
-            kills += usize::from(collectors.kill().await?);
-            tokio::time::sleep(Duration::from_millis(1500)).await;
+            kills += collectors.kill().await?;
         }
         ensure!(kills > 2, "{kills} kills");
         it.ends_as(State::Exited, Reason::Exit).with_code(0).await?;
         let saved = it.has_output(OutputState::Saved).await?;
-        ensure!(saved.bytes == 60_000_003, "{saved:?}");
+        ensure!(
+            usize::try_from(saved.bytes)? == SIZE + "end".len(),
+            "{saved:?}"
+        );
         let text = it.output().text("stream=stdout").await?;
-        ensure!(text.len() == 60_000_000 && counted(&text)? > 1_000_000);
+        ensure!(text.len() == SIZE && counted(&text)? > 1_000_000);
         ensure!(it.output().text("stream=stderr").await? == "end");
         Ok(())
     })
@@ -194,9 +202,9 @@ async fn a_node_whose_programs_start_again_loses_and_doubles_nothing_where_the_n
         let it = a_box("restarted").shell(line).create(world).await?;
         has_written(&it, 100).await?;
         let frozen = cluster.freeze("kubelet")?;
-        Collectors::of(world).kill().await?;
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        tokio::time::sleep(STILL).await;
         drop(frozen);
+        Collectors::of(world).kill().await?;
         it.ends_as(State::Exited, Reason::Exit).with_code(0).await?;
         it.has_output(OutputState::Saved).await?;
         ensure!(counted(&it.output().text("").await?)? == 200);

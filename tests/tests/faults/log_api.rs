@@ -6,6 +6,7 @@ use boxes_crds::OutputState;
 use boxes_tests::harness::{LogApi, NAMESPACE, World, a_box, e2e_alone, gone, until};
 use futures::AsyncBufReadExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{DeleteParams, EvictParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
@@ -112,16 +113,20 @@ async fn a_drain_takes_one_replica_at_a_time() {
     e2e_alone(async |world| {
         let log_api = LogApi::of(world);
         log_api.is_ready().await?;
+        let budget = "pdb/boxes-log-api --namespace boxes-system --timeout 90s";
+        let allows = "--for=jsonpath={.status.disruptionsAllowed}=1";
+        let wait = ["wait", allows].into_iter().chain(budget.split(' '));
+        world.kubectl()?.run(wait).await?.ok()?;
         let pods: Api<Pod> = Api::namespaced(world.client(), NAMESPACE);
-        let mut refused = 0;
-        for pod in log_api.pods().await? {
-            match pods.evict(&pod.name_any(), &EvictParams::default()).await {
-                Ok(_) => {}
-                Err(kube::Error::Api(status)) if status.code == 429 => refused += 1,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        ensure!(refused == 1, "{refused} replicas were kept");
+        let mut all = log_api.pods().await?.into_iter();
+        let pod = all.find(|pod| pod.metadata.deletion_timestamp.is_none());
+        let name = pod.context("no replica")?.name_any();
+        pods.evict(&name, &EvictParams::default()).await?;
+        // Until there is another one, no more are let go.
+        let budgets: Api<PodDisruptionBudget> = Api::namespaced(world.client(), NAMESPACE);
+        let status = budgets.get("boxes-log-api").await?.status;
+        let allowed = status.context("no status")?.disruptions_allowed;
+        ensure!(allowed.unwrap_or(0) == 0, "{allowed:?} more may be taken");
         log_api.is_ready().await
     })
     .await;
