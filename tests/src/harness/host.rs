@@ -5,24 +5,19 @@
 //! the cluster back.
 
 use std::path::PathBuf;
-use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::PostParams;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
-use tokio::sync::watch;
 
 use super::access::kubeconfig_path;
 use super::controller::{DEPLOYMENT, NAMESPACE, chart_arguments};
+use super::process::{Process, program};
 use super::proxy::Proxy;
 use super::watch::PATIENCE;
 use super::world::World;
@@ -30,20 +25,20 @@ use super::world::World;
 /// What it says when it leads and its first lists are in.
 const STARTED: &str = "the controller has started";
 
-/// How long it may take to end when asked.
-const GRACE: Duration = Duration::from_secs(10);
-
 /// A controller on this machine.
 pub struct HostController {
     proxy: Proxy,
-    program: PathBuf,
-    kubeconfig: PathBuf,
-    identity: String,
-    arguments: Vec<String>,
-    variables: Vec<(String, String)>,
-    process: Option<Child>,
-    log: Arc<Mutex<Vec<String>>>,
-    news: watch::Sender<usize>,
+    process: Process,
+    _kubeconfig: Removed,
+}
+
+/// What is left is a file in the folder for such files.
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 impl World {
@@ -64,25 +59,32 @@ impl World {
         &self,
         variables: Vec<(String, String)>,
     ) -> Result<HostController> {
-        let program = program()?;
+        let program = program("BOXES_CONTROLLER", "boxes-controller")?;
         self.controller().pause().await?;
         let proxy = Proxy::start(as_the_controller(self.client()).await?).await?;
-        let kubeconfig = kubeconfig(&proxy, self.namespace())?;
+        let kubeconfig = Removed(kubeconfig(&proxy, self.namespace())?);
+        let mut arguments = arguments(self.namespace());
+        arguments.extend(chart_arguments(&self.client()).await?);
         let mut it = HostController {
             proxy,
-            program,
-            kubeconfig,
-            identity: self.namespace().to_owned(),
-            arguments: chart_arguments(&self.client()).await?,
-            variables,
-            process: None,
-            log: Arc::default(),
-            news: watch::channel(0).0,
+            process: Process::new(program, arguments, &kubeconfig.0).with_variables(variables),
+            _kubeconfig: kubeconfig,
         };
         it.start()?;
         it.leads(PATIENCE).await?;
         Ok(it)
     }
+}
+
+/// It has the same name whenever it is started.
+fn arguments(identity: &str) -> Vec<String> {
+    vec![
+        "--log-format=json".to_owned(),
+        format!("--lease-namespace={NAMESPACE}"),
+        format!("--lease-name={DEPLOYMENT}"),
+        format!("--identity={identity}"),
+        "--listen=127.0.0.1:0".to_owned(),
+    ]
 }
 
 impl HostController {
@@ -97,31 +99,7 @@ impl HostController {
     /// # Errors
     /// When the program cannot be run.
     pub fn start(&mut self) -> Result<()> {
-        let arguments = [
-            "--log-format=json".to_owned(),
-            format!("--lease-namespace={NAMESPACE}"),
-            format!("--lease-name={DEPLOYMENT}"),
-            format!("--identity={}", self.identity),
-            "--listen=127.0.0.1:0".to_owned(),
-        ];
-        let mut process = Command::new(&self.program)
-            .args(arguments)
-            .args(&self.arguments)
-            .env("KUBECONFIG", &self.kubeconfig)
-            .envs(self.variables.iter().cloned())
-            .env_remove("HTTP_PROXY")
-            .env_remove("http_proxy")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .with_context(|| format!("cannot run {}", self.program.display()))?;
-        let errors = process.stderr.take().context("no standard error")?;
-        lock(&self.log).clear();
-        tokio::spawn(keep(errors, Arc::clone(&self.log), self.news.clone()));
-        self.process = Some(process);
-        Ok(())
+        self.process.start()
     }
 
     /// Waits until it leads and has its first lists.
@@ -137,24 +115,13 @@ impl HostController {
     /// # Errors
     /// When it does not within that time.
     pub async fn says(&self, patience: Duration, is: impl Fn(&str) -> bool) -> Result<()> {
-        let mut news = self.news.subscribe();
-        let search = news.wait_for(|_| lock(&self.log).iter().any(|line| is(line)));
-        let found = tokio::time::timeout(patience, search).await;
-        match found {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) => bail!("the log ended"),
-            Err(_) => bail!(
-                "the controller did not say it within {} s; it said:\n{}",
-                patience.as_secs(),
-                self.log().join("\n")
-            ),
-        }
+        self.process.says(patience, is).await
     }
 
     /// What it has said since it was started.
     #[must_use]
     pub fn log(&self) -> Vec<String> {
-        lock(&self.log).clone()
+        self.process.log()
     }
 
     /// Kills it, as a crash would.
@@ -162,68 +129,16 @@ impl HostController {
     /// # Errors
     /// When it does not run: it must not have ended by itself.
     pub async fn kill(&mut self) -> Result<()> {
-        let mut process = self.process.take().context("it does not run")?;
-        let ended = process.try_wait()?;
-        ensure!(
-            ended.is_none(),
-            "the controller ended by itself ({ended:?}):\n{}",
-            self.log().join("\n")
-        );
-        process.kill().await.context("cannot kill the controller")
+        self.process.kill().await
     }
 
     /// Asks it to end, so that it gives up the lease.
     ///
     /// # Errors
     /// When it does not run or does not end.
-    pub async fn stop(mut self) -> Result<()> {
-        let mut process = self.process.take().context("it does not run")?;
-        let number = process.id().and_then(|id| i32::try_from(id).ok());
-        let pid = number.and_then(Pid::from_raw).context("it has ended")?;
-        kill_process(pid, Signal::TERM)?;
-        let ended = tokio::time::timeout(GRACE, process.wait()).await;
-        ended.context("the controller does not end when asked")??;
-        Ok(())
+    pub async fn stop(self) -> Result<()> {
+        self.process.stop().await
     }
-}
-
-impl Drop for HostController {
-    fn drop(&mut self) {
-        // What is left is a file in the folder for such files.
-        let _ = std::fs::remove_file(&self.kubeconfig);
-    }
-}
-
-async fn keep(
-    errors: tokio::process::ChildStderr,
-    log: Arc<Mutex<Vec<String>>>,
-    news: watch::Sender<usize>,
-) {
-    let mut lines = BufReader::new(errors).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        lock(&log).push(line);
-        news.send_modify(|count| *count += 1);
-    }
-}
-
-fn lock<T>(it: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    it.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The program that the controller's image is made of.
-fn program() -> Result<PathBuf> {
-    let named = std::env::var_os("BOXES_CONTROLLER").filter(|value| !value.is_empty());
-    let built = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../target/image/boxes-controller"
-    );
-    let path = named.map_or_else(|| PathBuf::from(built), PathBuf::from);
-    ensure!(
-        path.is_file(),
-        "there is no {}: tests/cluster/image.sh builds it, and BOXES_CONTROLLER may name another",
-        path.display()
-    );
-    Ok(path)
 }
 
 /// A client with the rights of the controller's own ServiceAccount.

@@ -191,8 +191,7 @@ impl PlayedNode {
         self.reports(&pod.name_any(), status).await
     }
 
-    /// Says that the command of a pod returned with this code, now. The node's collector, which is
-    /// played too, saves that it wrote nothing.
+    /// Says that the command of a pod returned with this code, now.
     ///
     /// # Errors
     /// When the API server refuses it.
@@ -206,8 +205,43 @@ impl PlayedNode {
             },
         });
         let status = json!({"phase": "Failed", "containerStatuses": [container(&state)]});
-        self.reports(&pod.name_any(), status).await?;
-        self.saves_output(pod).await
+        self.reports(&pod.name_any(), status).await
+    }
+
+    /// The command returns with this code, now, and the node's collector, which is played too, saves
+    /// that it wrote nothing.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn ends_and_saves(&self, pod: &Pod, code: i32) -> Result<Pod> {
+        let pod = self.ends(pod, code).await?;
+        self.saves_output(&pod).await
+    }
+
+    /// Says, after a restart of the node, that the container is not there any more and that nobody
+    /// saw how it ended, as the kubelet does: of a new container that was never made, with a code that
+    /// is made up, and the old one before it.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn ends_unseen(&self, pod: &Pod) -> Result<Pod> {
+        let unknown = |message: &str| {
+            json!({"terminated": {
+                "exitCode": 137, "reason": "ContainerStatusUnknown", "message": message,
+                "startedAt": null, "finishedAt": null,
+            }})
+        };
+        let mut lost = container(&unknown(
+            "The container could not be located when the pod was terminated",
+        ));
+        lost["containerID"] = Value::Null;
+        lost["restartCount"] = json!(1);
+        lost["lastState"] = unknown(
+            "The container could not be located when the pod was deleted.  The container used to be \
+             Running",
+        );
+        let status = json!({"phase": "Failed", "containerStatuses": [lost]});
+        self.reports(&pod.name_any(), status).await
     }
 
     /// Plays the collector: nothing was written, and that is saved.

@@ -113,7 +113,7 @@ async fn a_node_object_that_is_removed_and_made_again_loses_nothing_and_its_kube
             () = node.beats() => {}
             held = is_held(world, APART + LOOKS) => held?,
         }
-        let pod = node.ends(&pod, 7).await?;
+        let pod = node.ends_and_saves(&pod, 7).await?;
         it.ends_as(State::Stopped, Reason::Stopped)
             .with_code(7)
             .await?;
@@ -133,7 +133,7 @@ async fn the_out_of_service_taint_means_nothing_on_a_ready_node() {
             () = node.beats() => {}
             held = is_held(world, TWO_LOOKS) => held?,
         }
-        let pod = node.ends(&pod, 0).await?;
+        let pod = node.ends_and_saves(&pod, 0).await?;
         it.ends_as(State::Stopped, Reason::Stopped)
             .with_code(0)
             .await?;
@@ -193,7 +193,7 @@ async fn a_node_that_is_only_not_ready_holds_its_boxes_and_the_kubelet_has_the_l
         ensure!(!told.iter().any(deletes), "{}", tell(&told));
 
         node.says_ready(true).await?;
-        node.ends(&pod, 143).await?;
+        node.ends_and_saves(&pod, 143).await?;
         let gone = |moment: &&Moment| moment.gone && moment.a_box().is_some();
         let released = story.until("the pod to be deleted", |all| all.iter().any(deletes));
         released.await?;

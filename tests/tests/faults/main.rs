@@ -12,5 +12,6 @@ mod help;
 mod kubelet;
 mod log_api;
 mod lost_node;
+mod output;
 mod strangers;
 mod unreadable;

@@ -1,0 +1,60 @@
+//! A node that stops in the middle of a line, and comes back.
+
+use anyhow::{Result, ensure};
+use boxes_output::archive::GapReason;
+use boxes_tests::harness::{World, e2e};
+
+use super::archived::Address;
+use super::full::noise;
+use super::machine::Machine;
+
+async fn in_the_middle_of_a_line(world: &World) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let machine = Machine::new(world, Address::folder(folder.path())).await?;
+    let mut collector = machine.collector()?;
+    let mut running = machine.runs("restarted").await?;
+    running.log.out(noise(10))?;
+    running.is_stored().await?;
+    collector.kill().await?;
+    running.log.err(noise(100))?;
+    running.log.rotate()?;
+    running.log.out(noise(100))?;
+    running.log.tear("half of a li")?;
+    running.node.ends_unseen(&running.pod).await?;
+    collector.start()?;
+    let (said, archived) = running.is_saved_in_part().await?;
+    archived.holds(running.log.written())?;
+    // Nobody saw the end, so that nobody knows whether the log had gone on.
+    archived.lacks(&[GapReason::Torn, GapReason::Removed])?;
+    ensure!(said.message.contains("cut off"), "{said:?}");
+    let status = running.it.status().await?;
+    ensure!(
+        (status.exit_code, status.signal) == (None, None),
+        "{status:?}"
+    );
+    collector.stop().await
+}
+
+#[tokio::test]
+async fn what_was_logged_before_a_node_restarted_is_there_and_the_torn_line_is_told() {
+    e2e(in_the_middle_of_a_line).await;
+}
+
+/// A container that ran has a log, also if its end was not seen.
+async fn without_its_log(world: &World) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let machine = Machine::new(world, Address::folder(folder.path())).await?;
+    let mut running = machine.runs("emptied").await?;
+    running.log.out(noise(10))?;
+    running.log.remove()?;
+    running.node.ends_unseen(&running.pod).await?;
+    let collector = machine.collector()?;
+    let (_, archived) = running.is_saved_in_part().await?;
+    archived.lacks(&[GapReason::Removed])?;
+    collector.stop().await
+}
+
+#[tokio::test]
+async fn a_node_that_comes_back_without_the_log_of_a_box_that_ran_leaves_a_gap() {
+    e2e(without_its_log).await;
+}
