@@ -20,6 +20,8 @@ pub struct BoxView {
     pub content: Result<(BoxSpec, Record), Unreadable>,
     /// UID of the pod that the record names; read apart, since it is wanted of an unreadable one.
     pub recorded_pod_uid: Option<String>,
+    /// Whether its status has nothing but what the schema puts there: no build ever wrote one.
+    pub unrecorded: bool,
 }
 
 impl BoxView {
@@ -37,6 +39,7 @@ impl BoxView {
         let content = content(spec, status);
         Self {
             recorded_pod_uid: pod_uid(content.as_ref().ok(), status),
+            unrecorded: is_unrecorded(status),
             metadata,
             content,
         }
@@ -107,6 +110,17 @@ fn content(spec: &RawValue, status: Option<&RawValue>) -> Result<(BoxSpec, Recor
     let spec = BoxSpec::deserialize(spec)
         .map_err(|error| Unreadable(format!("spec cannot be parsed: {error}")))?;
     Ok((spec, Record::read(status)?))
+}
+
+fn is_unrecorded(status: Option<&RawValue>) -> bool {
+    let Some(status) = status else {
+        return true;
+    };
+    match Value::deserialize(status) {
+        Ok(Value::Null) => true,
+        Ok(Value::Object(fields)) => fields.keys().all(|field| field == "observedGeneration"),
+        Ok(_) | Err(_) => false,
+    }
 }
 
 fn pod_uid(content: Option<&(BoxSpec, Record)>, status: Option<&RawValue>) -> Option<String> {

@@ -6,11 +6,16 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::fixtures::{
-    ABox, Decides, a_bound_pod, a_running_box, a_running_pod, an_ended_pod, an_unbound_pod,
+    ABox, Decides, a_bound_pod, a_box, a_running_box, a_running_pod, an_ended_pod, an_unbound_pod,
 };
 
 fn odd() -> ABox {
     a_running_box().recorded(json!({"state": "Hibernated"}))
+}
+
+/// Held while it was made, and asks for what this build does not know.
+fn new() -> ABox {
+    a_box().asks(json!({"image": 5}))
 }
 
 fn confirmed() -> ABox {
@@ -36,6 +41,10 @@ fn terminating(mut world: World) -> World {
 #[case::forced(odd().annotated("boxes.run/force-stop", "pod-1").with(a_running_pod()))]
 #[case::another_pod_is_confirmed(odd().annotated("boxes.run/confirm-stopped", "pod-2").with(a_running_pod()))]
 #[case::spec(a_running_box().asks(json!({"image": 5})).with(an_ended_pod(3, "Error")))]
+#[case::new(new().with(Seen::Absent))]
+#[case::new_and_deleted_with_a_pod(new().deleted().with(a_running_pod()))]
+#[case::new_and_deleted_and_not_in_the_cache(new().deleted().with(Seen::NotSeen))]
+#[case::recorded_and_deleted(new().recorded(json!({"state": "Pending"})).deleted().with(Seen::Absent))]
 #[case::its_namespace_goes_and_it_runs(terminating(odd().deleted().with(a_running_pod().deleted_at(90))))]
 fn is_left_alone(#[case] world: World) {
     let decision = world.decided();
@@ -49,6 +58,8 @@ fn is_left_alone(#[case] world: World) {
 #[case::without_its_pod(confirmed().deleted().with(Seen::Absent), Some("release_box"))]
 #[case::when_the_cache_lacks_it(confirmed().deleted().with(Seen::NotSeen), None)]
 #[case::only_a_deleted_box(confirmed().with(Seen::Absent), None)]
+#[case::new(new().deleted().with(Seen::Absent), Some("release_box"))]
+#[case::new_by_the_schema(new().recorded(json!({"observedGeneration": -1})).deleted().with(Seen::Absent), Some("release_box"))]
 #[case::with_its_namespace(terminating(odd().deleted().with(an_ended_pod(3, "Error").deleted_at(90))), Some("release_pod"))]
 #[case::unbound_with_its_namespace(terminating(odd().with(an_unbound_pod().deleted_at(90))), Some("release_pod"))]
 #[case::last_with_its_namespace(terminating(odd().deleted().with(Seen::Absent)), Some("release_box"))]
