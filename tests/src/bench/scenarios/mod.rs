@@ -49,6 +49,20 @@ impl Scenario {
         Self::Pairs,
         Self::Supervisor,
     ];
+
+    /// Whether the controller is measured. What does not need that is taken with the installed one.
+    pub(super) fn is_of_the_controller(self) -> bool {
+        match self {
+            Self::Supervisor => false,
+            Self::Empty
+            | Self::Steady
+            | Self::Burst1000
+            | Self::Burst5000
+            | Self::Restart
+            | Self::Neighbours
+            | Self::Pairs => true,
+        }
+    }
 }
 
 impl fmt::Display for Scenario {
