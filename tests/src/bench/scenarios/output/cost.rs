@@ -24,6 +24,8 @@ pub(super) struct Cost {
     began: Instant,
     collector: i32,
     pids: Vec<(&'static str, i32)>,
+    /// The collector's memory in RAM, in MiB.
+    resident: f64,
     cpu: BTreeMap<&'static str, Duration>,
     all: Duration,
 }
@@ -36,6 +38,8 @@ pub(super) struct Spent {
     pub(super) collector: Duration,
     /// The most memory that the collector had in RAM, in MiB.
     pub(super) peak: f64,
+    /// What it had before.
+    pub(super) resident: f64,
     cpu: BTreeMap<&'static str, Duration>,
     all: Duration,
 }
@@ -55,6 +59,7 @@ impl Cost {
         Ok(Self {
             began: Instant::now(),
             collector,
+            resident: processes::memory(collector)?.resident,
             cpu: cpu_of(&pids)?,
             pids,
             all: processes::cpu_of_all()?,
@@ -72,6 +77,7 @@ impl Cost {
             time,
             collector: cpu.get("collector").copied().unwrap_or_default(),
             peak: processes::memory(self.collector)?.peak,
+            resident: self.resident,
             cpu,
             all: processes::cpu_of_all()?.saturating_sub(self.all),
         })
@@ -95,7 +101,7 @@ impl Spent {
             "seconds": seconds(&self.time),
             "cpu_seconds": cpu,
             "cpu_seconds_of_all": seconds(&self.all),
-            "collector_peak_mib": round(self.peak),
+            "collector_mib": {"before": round(self.resident), "peak": round(self.peak)},
         })
     }
 }

@@ -12,13 +12,6 @@ use super::clock;
 /// No stream is longer.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// What clients saw.
-#[derive(Debug, Default)]
-pub(super) struct Followed {
-    /// How long each line took from its writing to a client.
-    pub(super) lags: Vec<Duration>,
-}
-
 /// Clients that follow, one for each box.
 #[derive(Debug)]
 pub(super) struct Followers {
@@ -43,13 +36,13 @@ impl Followers {
         Self { streams }
     }
 
-    /// Waits until all output came to its end.
-    pub(super) async fn end(mut self) -> Result<Followed> {
-        let mut followed = Followed::default();
+    /// Waits until all output came to its end. How long each line took from its writing to a client.
+    pub(super) async fn end(mut self) -> Result<Vec<Duration>> {
+        let mut all = Vec::new();
         while let Some(lags) = self.streams.join_next().await {
-            followed.lags.append(&mut lags??);
+            all.append(&mut lags??);
         }
-        Ok(followed)
+        Ok(all)
     }
 }
 

@@ -13,9 +13,10 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// A closed one.
-    pub(super) fn make(parent: &Path, name: &str) -> Result<Self> {
-        let folder = parent.join(name);
+    /// A closed one. That of a run that was killed is removed.
+    pub(super) fn make(parent: &Path) -> Result<Self> {
+        let folder = parent.join("gate");
+        let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
         Ok(Self { folder })

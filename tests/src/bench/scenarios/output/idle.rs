@@ -29,6 +29,8 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
     let p99 = name("line to follower, p99");
     report.at_most(p99, "ms", lag.p99, LONGEST_LAG_MS);
     report.figure(name("line to follower, longest"), "ms", lag.max);
+    let resident = name("collector RSS, before");
+    report.figure(resident, "MiB", found.spent.resident);
     report.detail("output-idle", found.details());
     Ok(())
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::super::cleanup;
 use super::super::super::cluster_access::{boxes_in, create};
+use super::super::super::meter::round;
 use super::super::super::report;
 use super::super::super::run::Bench;
 use super::super::super::stats::{Quantiles, Times, real};
@@ -23,6 +24,8 @@ use super::writer::{Sum, Writer};
 const PARALLEL: usize = 8;
 /// From the last start to the gate: followers connect, and the node falls silent.
 const SETTLE: Duration = Duration::from_secs(3);
+/// How often more it is looked whether the machine is silent.
+const LOOKS: usize = 5;
 const MB: f64 = 1e6;
 
 /// A part about to run.
@@ -56,9 +59,9 @@ pub(super) struct Found {
 impl Part {
     /// Runs it, and removes what it made.
     pub(super) async fn run(self, bench: &Bench) -> Result<Found> {
-        let busy_before = report::busy_before().await?;
+        let busy_before = calm().await?;
         let namespace = bench.namespace(self.name).await?;
-        let gate = Gate::make(&bench.folder, &namespace)?;
+        let gate = Gate::make(&bench.folder)?;
         self.make(&bench.client, &namespace, &gate).await?;
         let names = self.followed.clone().map(name);
         let followers = Followers::begin(&bench.client, &namespace, names);
@@ -69,22 +72,12 @@ impl Part {
         let outputs = saved::all_saved(&bench.client, &namespace, self.writers.len()).await?;
         let spent = cost.stop()?;
 
-        let followed = followers.end().await?;
-        self.check_lines(followed.lags.len())?;
-        let mut found = Found {
-            lags: Times::new(followed.lags),
-            spent,
-            saved: 0.0,
-            whole: 0,
-            gaps: 0,
-            sums: Vec::new(),
-            busy_before,
-            boxes: self.writers.len(),
-        };
+        let lags = followers.end().await?;
+        self.check_lines(lags.len())?;
+        let mut found = Found::new(Times::new(lags), spent, busy_before);
         for (number, writer) in self.writers.iter().enumerate() {
             let path = follower::log_of(&namespace, &name(number));
-            let output = outputs.iter().find(|(known, _)| *known == name(number));
-            let (_, output) = output.context("a box that was saved")?;
+            let output = outputs.get(&name(number)).context("a box that was saved")?;
             found.note(&bench.client, &path, *writer, output).await?;
         }
         cleanup::boxes(&bench.client, &namespace).await?;
@@ -117,6 +110,19 @@ impl Part {
 }
 
 impl Found {
+    fn new(lags: Times, spent: Spent, busy_before: f64) -> Self {
+        Self {
+            lags,
+            spent,
+            saved: 0.0,
+            whole: 0,
+            gaps: 0,
+            sums: Vec::new(),
+            busy_before,
+            boxes: 0,
+        }
+    }
+
     /// Takes up what became of the output of one box.
     async fn note(
         &mut self,
@@ -125,6 +131,7 @@ impl Found {
         writer: Writer,
         output: &OutputStatus,
     ) -> Result<()> {
+        self.boxes += 1;
         let said = match writer {
             Writer::Lines { .. } => None,
             Writer::Noisy { .. } | Writer::Fast { .. } => {
@@ -161,13 +168,14 @@ impl Found {
 
     pub(super) fn details(&self) -> Value {
         let mut details = self.spent.details();
-        details["cpus_busy_before"] = json!(self.busy_before);
+        details["cpus_busy_before"] = json!(round(self.busy_before));
         details["boxes"] = json!(self.boxes);
-        details["saved_mb"] = json!(self.saved);
+        details["saved_mb"] = json!(round(self.saved));
         details["saved_whole"] = json!(self.whole);
         details["gaps"] = json!(self.gaps);
         details["lag_ms"] = json!(self.quantiles());
-        details["wrote_mb_per_second"] = self.sums.iter().map(|it| json!(rate(*it))).collect();
+        let rates: Vec<_> = self.sums.iter().map(|it| round(rate(*it))).collect();
+        details["wrote_mb_per_second"] = json!(rates);
         details
     }
 }
@@ -181,6 +189,19 @@ fn megabytes(bytes: u64) -> f64 {
     let kilobytes = u32::try_from(bytes / 1000);
     let rest = u32::try_from(bytes % 1000).unwrap_or_default();
     kilobytes.map_or(f64::INFINITY, |it| f64::from(it) / 1000.0) + f64::from(rest) / MB
+}
+
+/// Waits a while for the machine to fall silent: the part before this one is being removed. How many
+/// CPUs are busy then.
+async fn calm() -> Result<f64> {
+    let mut busy = report::busy_before().await?;
+    for _ in 0..LOOKS {
+        if busy <= report::QUIET {
+            break;
+        }
+        busy = report::busy_before().await?;
+    }
+    Ok(busy)
 }
 
 fn name(number: usize) -> String {

@@ -1,5 +1,6 @@
 //! What the Boxes of a namespace say about themselves and their output.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -25,13 +26,14 @@ pub(super) async fn all_saved(
     client: &Client,
     namespace: &str,
     count: usize,
-) -> Result<Vec<(String, OutputStatus)>> {
+) -> Result<BTreeMap<String, OutputStatus>> {
     let saved = |object: &BoxObject| {
         let output = object.status.as_ref()?.output.as_ref()?;
         let is_final = OutputState::parse(&output.state)?.is_final();
         is_final.then(|| (object.name_any(), output.clone()))
     };
-    all(client, namespace, count, "are saved", saved).await
+    let found = all(client, namespace, count, "are saved", saved).await?;
+    Ok(found.into_iter().collect())
 }
 
 async fn all<T>(
