@@ -11,7 +11,7 @@ use crate::harness::BUSYBOX;
 const LINE: u64 = 21;
 /// The last line of a box that writes blocks.
 const SUM: u64 = 22;
-/// 40,000 lines of 100 bytes. Longer than what compression looks back on, so that no block helps
+/// 20,000 lines of 200 bytes. Longer than what compression looks back on, so that no block helps
 /// the next, and in itself compressed about as well as text.
 const BLOCK: u64 = 4_000_000;
 
@@ -24,7 +24,7 @@ mkfifo /tmp/never
 exec 3<>/tmp/never
 rest() { read -t "$1" -u 3 x; }
 clock() { read up idle </proc/uptime; now=${up%.*}${up#*.}; }
-block() { head -c 1320000 /dev/urandom | hexdump -v -e '33/1 "%02x " "-\n"' >/tmp/block; }
+block() { head -c 1320000 /dev/urandom | hexdump -v -e '66/1 "%02x " "--\n"' >/tmp/block; }
 gate() { until [ -e /gate/open ]; do rest 0.1; done; clock; begin=$now; n=0; }
 "#;
 
