@@ -72,11 +72,15 @@ impl Report {
         });
     }
 
-    /// The scenarios during which other programs were at work, and how many CPUs those used.
+    /// The scenarios during which, or directly before which, other programs were at work, and how many
+    /// CPUs those used.
     fn disturbed(&self) -> impl Iterator<Item = (&String, f64)> {
         let all = self.details.iter();
         let known = all.filter_map(|(name, detail)| {
-            let cpus = detail.get("cpus_busy_for_others")?.as_f64()?;
+            let during = detail.get("cpus_busy_for_others");
+            let cpus = during
+                .or_else(|| detail.get("cpus_busy_before"))?
+                .as_f64()?;
             Some((name, cpus))
         });
         known.filter(|(_, cpus)| *cpus > QUIET)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use kube::Client;
@@ -42,7 +42,7 @@ pub(super) struct Bench {
     pub(super) programs: BTreeMap<String, i32>,
     /// For logs and what is removed in the end.
     pub(super) folder: PathBuf,
-    program: PathBuf,
+    program: Option<PathBuf>,
     kubeconfig: Option<PathBuf>,
     pub(super) controller: Option<Controller>,
     pub(super) kwok: Option<Child>,
@@ -74,15 +74,24 @@ pub async fn run(cluster: &Cluster, options: &Options) -> Result<()> {
 }
 
 async fn measure(bench: &mut Bench, options: &Options) -> Result<()> {
+    let chosen = options.chosen();
+    if chosen.iter().any(|it| it.is_of_the_controller()) {
+        bench.prepare_controller(&options.controller).await?;
+    }
     bench.prepare().await?;
-    for scenario in Scenario::ALL {
-        if options.only.is_empty() || options.only.contains(&scenario) {
-            scenarios::run(scenario, bench)
-                .await
-                .with_context(|| format!("in the scenario {scenario}"))?;
-        }
+    for scenario in chosen {
+        scenarios::run(scenario, bench)
+            .await
+            .with_context(|| format!("in the scenario {scenario}"))?;
     }
     Ok(())
+}
+
+impl Options {
+    fn chosen(&self) -> Vec<Scenario> {
+        let is_chosen = |it: &Scenario| self.only.is_empty() || self.only.contains(it);
+        Scenario::ALL.into_iter().filter(is_chosen).collect()
+    }
 }
 
 async fn asked_to_stop() -> Result<()> {
@@ -103,10 +112,6 @@ impl Bench {
         let folder = options.output.with_extension("");
         fs::create_dir_all(&folder).context("cannot make the folder for logs")?;
         let admin = cluster.kubeconfig();
-        let program = options.controller.canonicalize().with_context(|| {
-            let path = options.controller.display();
-            format!("there is no controller at {path}: `make image` builds it")
-        })?;
         let pids = status.components.into_iter();
         Ok(Self {
             client: kubeconfig::client(&admin).await?,
@@ -114,7 +119,7 @@ impl Bench {
             programs: pids.filter_map(|(name, pid)| Some((name, pid?))).collect(),
             folder: folder.canonicalize()?,
             admin,
-            program,
+            program: None,
             kubeconfig: None,
             controller: None,
             kwok: None,
@@ -125,8 +130,14 @@ impl Bench {
         })
     }
 
-    async fn prepare(&mut self) -> Result<()> {
+    /// Puts a controller that can be measured in the place of the installed one.
+    async fn prepare_controller(&mut self, program: &Path) -> Result<()> {
         let (progress, client) = (self.progress, self.client.clone());
+        let program = program.canonicalize().with_context(|| {
+            let path = program.display();
+            format!("there is no controller at {path}: `make image` builds it")
+        })?;
+        self.program = Some(program);
         cleanup::nobody_tests(&client).await?;
         self.installed = progress
             .step(
@@ -140,8 +151,11 @@ impl Bench {
             .step("starting kwok with its nodes", kwok::start(self))
             .await?;
         self.kwok = Some(kwok);
-        self.fresh_controller().await?;
-        progress
+        self.fresh_controller().await.map(drop)
+    }
+
+    async fn prepare(&mut self) -> Result<()> {
+        self.progress
             .step(
                 "removing what an earlier run left",
                 cleanup::namespaces(self),
@@ -163,10 +177,11 @@ impl Bench {
     /// Starts the controller and does not wait for anything.
     pub(super) async fn new_controller(&mut self) -> Result<&mut Controller> {
         self.stop_controller().await?;
+        let program = self.program.as_ref().context("no program")?;
         let config = self.kubeconfig.as_ref().context("no kubeconfig")?;
         let log = self.folder.join("controller.log");
         let arguments = chart_arguments(&self.client).await?;
-        let started = Controller::start(&self.program, config, &arguments, &log)?;
+        let started = Controller::start(program, config, &arguments, &log)?;
         Ok(self.controller.insert(started))
     }
 

@@ -13,7 +13,9 @@ use super::watch::{PATIENCE, gone, until};
 use super::world::World;
 
 const DAEMON_SET: &str = "boxes-collector";
-const LABELS: &str = "app.kubernetes.io/name=boxes,app.kubernetes.io/component=collector";
+/// What the collectors' pods are found by.
+pub(crate) const COLLECTOR: &str =
+    "app.kubernetes.io/name=boxes,app.kubernetes.io/component=collector";
 
 /// A label that no node has.
 const NOWHERE: &str = "example.org/no-such-node";
@@ -40,7 +42,7 @@ impl Collectors {
     async fn list(&self) -> Result<Vec<Pod>> {
         let list = self
             .pods()
-            .list(&ListParams::default().labels(LABELS))
+            .list(&ListParams::default().labels(COLLECTOR))
             .await;
         Ok(list.context("cannot list the collectors")?.items)
     }
@@ -117,7 +119,7 @@ impl Collectors {
 }
 
 /// The processes of a program in a pod on this machine, by the pod's UID in their control groups.
-fn processes(pod_uid: &str, program: &str) -> Vec<Pid> {
+pub(crate) fn processes(pod_uid: &str, program: &str) -> Vec<Pid> {
     let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     all.filter(|entry| {
         let read = |file| std::fs::read_to_string(entry.path().join(file)).unwrap_or_default();

@@ -15,7 +15,8 @@ use super::world::World;
 /// Where the log API is, beside the API of Boxes.
 const GROUP: &str = "/apis/output.boxes.run/";
 
-const LOG_API: &str = "app.kubernetes.io/name=boxes,app.kubernetes.io/component=log-api";
+/// What the log API's pods are found by.
+pub(crate) const LOG_API: &str = "app.kubernetes.io/name=boxes,app.kubernetes.io/component=log-api";
 
 /// Reads the output of one Box.
 #[derive(Clone)]

@@ -3,6 +3,7 @@
 mod burst;
 mod empty;
 mod neighbours;
+mod output;
 mod pairs;
 mod restart;
 mod steady;
@@ -34,12 +35,14 @@ pub enum Scenario {
     Neighbours,
     /// 50 Boxes on the real node, each beside a bare pod.
     Pairs,
+    /// What boxes write, on the real node: how soon it is seen, and what saving it costs.
+    Output,
     /// The supervisor's size, memory and start.
     Supervisor,
 }
 
 impl Scenario {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Empty,
         Self::Steady,
         Self::Burst1000,
@@ -47,8 +50,23 @@ impl Scenario {
         Self::Restart,
         Self::Neighbours,
         Self::Pairs,
+        Self::Output,
         Self::Supervisor,
     ];
+
+    /// Whether the controller is measured. What does not need that is taken with the installed one.
+    pub(super) fn is_of_the_controller(self) -> bool {
+        match self {
+            Self::Output | Self::Supervisor => false,
+            Self::Empty
+            | Self::Steady
+            | Self::Burst1000
+            | Self::Burst5000
+            | Self::Restart
+            | Self::Neighbours
+            | Self::Pairs => true,
+        }
+    }
 }
 
 impl fmt::Display for Scenario {
@@ -70,6 +88,7 @@ pub(super) async fn run(scenario: Scenario, bench: &mut Bench) -> Result<()> {
             Scenario::Restart => restart::run(bench).await,
             Scenario::Neighbours => neighbours::run(bench).await,
             Scenario::Pairs => pairs::run(bench).await,
+            Scenario::Output => output::run(bench).await,
             Scenario::Supervisor => supervisor::run(bench),
         }
     };
