@@ -45,6 +45,44 @@ async fn no_newline_at_the_end() {
 }
 
 #[tokio::test]
+async fn a_zero_and_no_text_and_no_newline() {
+    e2e(async |world| {
+        let it = wrote(world, "four-bytes", "printf 'a\\000b\\377'").await?;
+        bytes(&it, b"a\0b\xff").await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_million_bytes_without_a_newline() {
+    e2e(async |world| {
+        let line = "head -c 1000000 /dev/zero | tr '\\000' x";
+        let it = wrote(world, "long-line", line).await?;
+        bytes(&it, &[b'x'].repeat(1_000_000)).await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn fifty_thousand_lines_on_each_stream_in_order() {
+    e2e(async |world| {
+        let line = "i=0; while [ $i -lt 50000 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done; exit 3";
+        let it = a_box("both-streams").shell(line).create(world).await?;
+        it.ends_as(State::Exited, Reason::Exit).with_code(3).await?;
+        it.has_output(OutputState::Saved).await?;
+        for (stream, word) in [("stdout", "out"), ("stderr", "err")] {
+            let text = it.output().text(&format!("stream={stream}")).await?;
+            let expected = (0..50_000).map(|number| format!("{word} {number}"));
+            ensure!(text.lines().eq(expected) && text.ends_with('\n'), "{stream}");
+        }
+        let both = it.output().text("").await?;
+        ensure!(both.lines().count() == 100_000);
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn one_newline_alone_and_many() {
     e2e(async |world| {
         bytes(&wrote(world, "newline", "echo").await?, b"\n").await?;
