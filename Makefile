@@ -11,7 +11,7 @@ demo: ## Start a real cluster, install Boxes in it and run a first box
 test: prepare check ## Run every test, the end-to-end ones on a cluster of their own or on $KUBECONFIG
 	@tests/cluster/test.sh
 
-bench: ## Measure Boxes on the cluster, which should have the machine for itself: about 12 minutes
+bench: ## Measure Boxes on the cluster, which should have the machine for itself: about 17 minutes
 	@tests/cluster/bench.sh
 
 prepare:

@@ -20,7 +20,8 @@ const BOXES: Duration = Duration::from_mins(3);
 /// How long Kubernetes may take for the rest of a namespace.
 const REST: Duration = Duration::from_mins(4);
 
-/// Fails while end-to-end tests run on this cluster: they need the controller that is paused here.
+/// Fails while end-to-end tests run on this cluster: they need the controller that is paused here, and
+/// disturb the collector that is measured.
 pub(super) async fn nobody_tests(client: &Client) -> Result<()> {
     let all = items(client, &core("namespaces")).await?;
     match all.iter().find(|namespace| is_under_test(namespace)) {

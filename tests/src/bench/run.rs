@@ -74,6 +74,7 @@ pub async fn run(cluster: &Cluster, options: &Options) -> Result<()> {
 }
 
 async fn measure(bench: &mut Bench, options: &Options) -> Result<()> {
+    cleanup::nobody_tests(&bench.client).await?;
     let chosen = options.chosen();
     if chosen.iter().any(|it| it.is_of_the_controller()) {
         bench.prepare_controller(&options.controller).await?;
@@ -138,7 +139,6 @@ impl Bench {
             format!("there is no controller at {path}: `make image` builds it")
         })?;
         self.program = Some(program);
-        cleanup::nobody_tests(&client).await?;
         self.installed = progress
             .step(
                 "pausing the installed controller",
