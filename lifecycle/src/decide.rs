@@ -156,7 +156,7 @@ fn release_unreadable(world: &World) -> Option<Write> {
         }
     }
     let no_evidence_left = pod.is_some() || world.pod == Seen::Absent;
-    // One that is held since it was made, whose spec cannot be read: there is nothing to lose.
+    // Held by a build that could read its spec, and never recorded: there is nothing to lose.
     let unrecorded = world.object.unrecorded && pod.is_none();
     let released = by_person || unrecorded || (world.namespace_terminating && pod.is_none());
     let asked = world.object.deleting() && world.object.holds_record();

@@ -13,7 +13,7 @@ fn odd() -> ABox {
     a_running_box().recorded(json!({"state": "Hibernated"}))
 }
 
-/// Held while it was made, and asks for what this build does not know.
+/// Held by a build that could read it, and never recorded.
 fn new() -> ABox {
     a_box().asks(json!({"image": 5}))
 }
