@@ -87,7 +87,7 @@ impl Controller {
     /// When a log cannot be read.
     pub async fn log_since(&self, since: Timestamp) -> Result<String> {
         let params = LogParams {
-            since_time: Some(since),
+            since_time: Some(whole_second(since)),
             ..LogParams::default()
         };
         let mut text = String::new();
@@ -168,6 +168,11 @@ impl Controller {
             .with_context(|| format!("cannot scale the controller to {replicas}"))
             .map(drop)
     }
+}
+
+/// The second that a time is in: that is what a log is asked for, and rounded it would miss some lines.
+pub(super) fn whole_second(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 /// The UID as the API gives it.

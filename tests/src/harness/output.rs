@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, LogParams};
 use kube::{Api, Client, ResourceExt};
 
-use super::controller::NAMESPACE;
+use super::controller::{NAMESPACE, whole_second};
 use super::live::LiveBox;
 use super::watch::PATIENCE;
 use super::world::World;
@@ -139,7 +139,7 @@ impl World {
     pub async fn log_of_the_log_api(&self) -> Result<String> {
         let pods: Api<Pod> = Api::namespaced(self.client(), NAMESPACE);
         let params = LogParams {
-            since_time: Some(self.began()),
+            since_time: Some(whole_second(self.began())),
             ..LogParams::default()
         };
         let mut text = String::new();

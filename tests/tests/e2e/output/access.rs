@@ -1,8 +1,10 @@
 //! Who may read output, and who may not.
 
-use anyhow::{Result, ensure};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
 use boxes_crds::OutputState;
-use boxes_tests::harness::{Reason, State, World, a_box, e2e};
+use boxes_tests::harness::{OutputReader, PATIENCE, Reason, State, World, a_box, e2e};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::ResourceExt;
@@ -42,6 +44,22 @@ async fn bind(world: &World, user: &str, kind: &str, role: &str) -> Result<()> {
     .await
 }
 
+/// Reads, once the API server knows of a binding that was just made.
+async fn read_once_bound(output: &OutputReader) -> Result<String> {
+    let bound = async {
+        loop {
+            match output.open("").await {
+                Err(kube::Error::Api(status)) if status.code == 403 => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                _ => return,
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, bound).await.context("403")?;
+    output.text("").await
+}
+
 #[tokio::test]
 async fn only_who_may_get_the_log_of_boxes_reads_it_and_only_in_that_namespace() {
     e2e(async |world| {
@@ -59,7 +77,7 @@ async fn only_who_may_get_the_log_of_boxes_reads_it_and_only_in_that_namespace()
         bind(world, stranger, "Role", stranger).await?;
 
         let by_reader = it.output().read_by(world.client_as(reader).await?);
-        ensure!(by_reader.text("").await? == READ);
+        ensure!(read_once_bound(&by_reader).await? == READ);
         let elsewhere = by_reader.in_namespace(world.namespace(), "default");
         ensure!(elsewhere.refused("").await? == 403);
         let by_stranger = it.output().read_by(world.client_as(stranger).await?);
@@ -79,7 +97,7 @@ async fn the_clusters_view_role_may_read_it() {
         it.has_output(OutputState::Saved).await?;
         bind(world, "viewer", "ClusterRole", "view").await?;
         let by_viewer = it.output().read_by(world.client_as("viewer").await?);
-        ensure!(by_viewer.text("").await? == READ);
+        ensure!(read_once_bound(&by_viewer).await? == READ);
         Ok(())
     })
     .await;
