@@ -302,7 +302,7 @@ impl Running {
 
     /// Waits for its end.
     pub(crate) fn ends(mut self) -> Ended {
-        let left = self.traced.take().map(Traced::others_at_exit);
+        let left = self.traced.take().and_then(Traced::others_at_exit);
         let status = eventually("the end", || self.child.try_wait().unwrap());
         let file = self.file();
         let text = String::from_utf8_lossy(&file).into_owned();

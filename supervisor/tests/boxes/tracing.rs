@@ -7,6 +7,8 @@ use crate::processes::{eventually, in_namespace_of};
 pub(crate) struct Traced {
     pid: i32,
     exiting: bool,
+    /// It stands still in its exit. One that was seized too late for that just ends.
+    held: bool,
 }
 
 impl Traced {
@@ -24,19 +26,23 @@ impl Traced {
         (seized == 0).then_some(Self {
             pid,
             exiting: false,
+            held: false,
         })
     }
 
     /// Waits until it exits. Gives the processes that are in its namespace besides it then, zombies
-    /// included, and lets it go.
-    pub(crate) fn others_at_exit(mut self) -> Vec<i32> {
+    /// included, and lets it go; nothing when it was too late to hold it.
+    pub(crate) fn others_at_exit(mut self) -> Option<Vec<i32>> {
         eventually("the exit of the supervisor", || {
             self.is_exiting().then_some(())
         });
+        if !self.held {
+            return None;
+        }
         let all = in_namespace_of(self.pid).into_iter();
         let others = all.filter(|pid| *pid != self.pid).collect();
         self.go_on(libc::PTRACE_DETACH, 0);
-        others
+        Some(others)
     }
 
     /// Lets it go once it has been killed: even then it stops.
@@ -63,7 +69,7 @@ impl Traced {
 
     fn stopped(&mut self, status: i32) {
         match status >> 16 {
-            libc::PTRACE_EVENT_EXIT => self.exiting = true,
+            libc::PTRACE_EVENT_EXIT => (self.exiting, self.held) = (true, true),
             0 => self.go_on(libc::PTRACE_CONT, libc::WSTOPSIG(status)),
             _ => self.go_on(libc::PTRACE_CONT, 0),
         }
