@@ -10,6 +10,7 @@
 //! | how does output get from log files to the archive | [`collector`] |
 //! | what do log files say | [`cri`] |
 //! | which pods of a node are collected, and when are they let go | [`node`] |
+//! | what do both programs have in common | [`program`] |
 //! | how are log files read while they are written, rotated and removed | [`tail`] |
 
 mod absence;
@@ -19,4 +20,5 @@ pub mod collector;
 pub mod cri;
 mod names;
 pub mod node;
+pub mod program;
 pub mod tail;

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
+
+use crate::program::{LogFormat, setting};
 
 /// Serves the output of Boxes as an aggregated API: output.boxes.run/v1alpha1, boxes/log.
 #[derive(Clone, Debug, Parser)]
@@ -60,20 +62,6 @@ pub struct Args {
     /// How many of them by one user.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     pub max_streams_per_user: u16,
-}
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// One JSON object a line.
-    Json,
-    /// For people.
-    Text,
-}
-
-fn setting(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE")?;
-    Ok((key.to_owned(), value.to_owned()))
 }
 
 #[cfg(test)]

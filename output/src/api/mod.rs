@@ -84,7 +84,6 @@ mod health;
 mod late;
 mod live;
 mod log;
-mod logging;
 mod metrics;
 mod names;
 mod openapi;

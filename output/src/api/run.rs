@@ -6,7 +6,6 @@ use std::time::Duration;
 use anyhow::Context as _;
 use kube::Client;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::access::Access;
@@ -20,8 +19,9 @@ use super::live::Live;
 use super::metrics::Metrics;
 use super::serve::Limits;
 use super::slots::Slots;
-use super::{authn, logging, serve, tls};
+use super::{authn, serve, tls};
 use crate::archive::Options;
+use crate::program::{asked_to_stop, start_logging};
 
 /// Between being unready and closing the door: until then requests are still sent here. With the time
 /// that answers have to end, less than the usual 30 s of a pod.
@@ -32,7 +32,7 @@ const SETTLE: Duration = Duration::from_secs(5);
 /// # Errors
 /// The cluster is not configured, an address cannot be listened on, or there is no certificate.
 pub async fn run(args: Args) -> anyhow::Result<()> {
-    logging::start(&args)?;
+    start_logging(&args.log_level, args.log_format)?;
     tls::install();
     let client = Client::try_default()
         .await
@@ -105,20 +105,4 @@ async fn stop(unready: watch::Sender<bool>, close: watch::Sender<bool>) {
     close.send_replace(true);
     // Whoever listens is to see the word before it is gone.
     close.closed().await;
-}
-
-async fn asked_to_stop() {
-    let (terminate, interrupt) = (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-    );
-    match (terminate, interrupt) {
-        (Ok(mut terminate), Ok(mut interrupt)) => {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        }
-        _ => std::future::pending().await,
-    }
 }

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
+
+use crate::program::{LogFormat, setting};
 
 /// Saves the output of the Boxes on one node.
 #[derive(Clone, Debug, Parser)]
@@ -47,18 +49,4 @@ pub struct Args {
     /// do no harm.
     #[arg(long)]
     pub sweep: bool,
-}
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// One JSON object a line.
-    Json,
-    /// For people.
-    Text,
-}
-
-fn setting(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE")?;
-    Ok((key.to_owned(), value.to_owned()))
 }

@@ -8,7 +8,6 @@ pub mod args;
 mod cluster;
 mod errand;
 mod known;
-mod logging;
 mod owner;
 mod patience;
 mod pod;

@@ -9,16 +9,16 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
 
 use super::args::Args;
 use super::pods::Pods;
 use super::server::{self, Health};
-use super::{cluster, logging, sweep};
+use super::{cluster, sweep};
 use crate::archive::{Archive, Options};
 use crate::collector::{Budget, Collector, Outcome};
+use crate::program::{asked_to_stop, start_logging};
 use crate::tail::LogRoot;
 
 /// How often it looks whether the API server is to be asked something.
@@ -29,7 +29,7 @@ const PACE: Duration = Duration::from_secs(2);
 /// # Errors
 /// The cluster is not configured, the logs are not there, or an address cannot be listened on.
 pub async fn run(args: Args) -> anyhow::Result<()> {
-    logging::start(&args)?;
+    start_logging(&args.log_level, args.log_format)?;
     let client = Client::try_default()
         .await
         .context("no cluster: set KUBECONFIG, or run in a pod with a ServiceAccount")?;
@@ -105,21 +105,5 @@ fn see(pods: &mut Pods, event: watcher::Result<watcher::Event<Pod>>) {
         Err(error) => {
             tracing::warn!(error = %error, "the watch failed and is taken up again");
         }
-    }
-}
-
-async fn asked_to_stop() {
-    let (terminate, interrupt) = (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-    );
-    match (terminate, interrupt) {
-        (Ok(mut terminate), Ok(mut interrupt)) => {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        }
-        _ => std::future::pending().await,
     }
 }
