@@ -29,8 +29,8 @@ use crate::cluster::Cluster;
 /// How long a test may take in all.
 const LIMIT: Duration = Duration::from_mins(4);
 
-/// Held for writing by a test that disturbs the controller, for reading by one that minds.
-static CONTROLLER: RwLock<()> = RwLock::const_new(());
+/// Held for writing by a test that disturbs a program of Boxes, for reading by one that minds.
+static PROGRAMS: RwLock<()> = RwLock::const_new(());
 
 /// What a test works with: a namespace of its own in the shared cluster.
 pub struct World {
@@ -39,7 +39,8 @@ pub struct World {
     began: Timestamp,
 }
 
-/// Runs a test that takes the controller as it is: others may restart or pause it meanwhile.
+/// Runs a test that takes the controller, the collectors and the log API as they are: others may restart
+/// or pause them meanwhile.
 ///
 /// # Panics
 /// When the test fails; the message tells what happened in its namespace.
@@ -47,21 +48,22 @@ pub async fn e2e(test: impl AsyncFnOnce(&World) -> Result<()>) {
     Box::pin(run(test, false)).await;
 }
 
-/// Runs a test that looks at the controller itself: nobody disturbs it meanwhile.
+/// Runs a test in which these programs must not be away, if only for seconds: nobody disturbs them
+/// meanwhile.
 ///
 /// # Panics
 /// When the test fails; the message tells what happened in its namespace.
 pub async fn e2e_steady(test: impl AsyncFnOnce(&World) -> Result<()>) {
-    let _guard = CONTROLLER.read().await;
+    let _guard = PROGRAMS.read().await;
     Box::pin(run(test, false)).await;
 }
 
-/// Runs a test that disturbs the controller. Afterwards it runs again, however the test ended.
+/// Runs a test that disturbs one of them. Afterwards the controller runs again, however the test ended.
 ///
 /// # Panics
 /// When the test fails; the message tells what happened in its namespace.
 pub async fn e2e_alone(test: impl AsyncFnOnce(&World) -> Result<()>) {
-    let _guard = CONTROLLER.write().await;
+    let _guard = PROGRAMS.write().await;
     Box::pin(run(test, true)).await;
 }
 

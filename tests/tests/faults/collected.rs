@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use boxes_crds::{OutputState, OutputStatus};
-use boxes_tests::harness::{Collectors, LiveBox, Reason, State, a_box, e2e, e2e_alone, e2e_steady};
+use boxes_tests::harness::{Collectors, LiveBox, Reason, State, a_box, e2e_alone, e2e_steady};
 use serde_json::json;
 
 /// Numbered lines, so that a hole or a repetition shows.
@@ -76,7 +76,7 @@ async fn has_written(it: &LiveBox, least: usize) -> Result<()> {
 /// The kubelet removes the log of an evicted pod.
 #[tokio::test]
 async fn what_a_pod_wrote_before_it_is_evicted_for_its_disk_is_saved() {
-    e2e(async |world| {
+    e2e_steady(async |world| {
         let line = format!("head -c 20000000 /dev/zero > /scratch/x & {SLOWLY}");
         let it = a_box("evicted")
             .shell(&line)
@@ -102,7 +102,7 @@ async fn what_a_pod_wrote_before_it_is_evicted_for_its_disk_is_saved() {
 
 #[tokio::test]
 async fn what_was_read_of_a_pod_that_is_force_deleted_is_saved_and_the_rest_is_told() {
-    e2e(async |world| {
+    e2e_steady(async |world| {
         let it = a_box("forced")
             .shell(&format!("trap '' TERM; {SLOWLY}"))
             .create(world)
