@@ -3,6 +3,8 @@
 //! `observe.rs` is the one file that reads the cluster for a decision, `apply.rs` the one that
 //! writes what was decided. No rule about Boxes lives here.
 
+#![forbid(unsafe_code)]
+
 mod announce;
 mod apply;
 pub mod args;

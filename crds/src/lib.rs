@@ -3,6 +3,8 @@
 //! The types say what is written on the wire and nothing about behaviour: every rule lives in the
 //! crate `boxes-lifecycle`. [`crd()`] is the one source of `crds/boxes.yaml`; a test compares them.
 
+#![forbid(unsafe_code)]
+
 mod crd;
 mod names;
 #[expect(

@@ -21,6 +21,8 @@
 //! | what pod does a spec give, and is the spec accepted | `manifest.rs`, `template.rs` |
 //! | how does the supervisor get into it | `supervisor.rs`, `reserved.rs`, `node_view.rs` |
 
+#![forbid(unsafe_code)]
+
 mod announce;
 mod cause;
 mod conditions;

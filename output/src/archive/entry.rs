@@ -101,6 +101,9 @@ pub enum GapReason {
     Unreadable,
     /// The archive did not take output for so long that unread files were let go.
     Overrun,
+    /// The log may have gone on after what was read of it: nobody saw the command end, or its log was
+    /// left open for writing.
+    EndUnseen,
     /// A reason that a newer build wrote.
     #[serde(other)]
     Other,
@@ -118,6 +121,7 @@ impl GapReason {
             Self::Torn => "Torn",
             Self::Unreadable => "Unreadable",
             Self::Overrun => "Overrun",
+            Self::EndUnseen => "EndUnseen",
             Self::Other => "Other",
         }
     }
@@ -133,6 +137,7 @@ impl fmt::Display for GapReason {
             Self::Torn => "a line of the log was cut off",
             Self::Unreadable => "a log file could not be read",
             Self::Overrun => "the archive did not take the output in time",
+            Self::EndUnseen => "the end of the log was not seen",
             Self::Other => "a reason that this build does not know",
         })
     }

@@ -179,7 +179,7 @@ impl<'a> Task<'a> {
             let progress;
             (pair, progress) = self.turn(pair).await?;
             self.note_end(&pair.tail);
-            let drained = matches!(progress, Ok(Progress::Waiting)) && self.is_drained(&pair);
+            let drained = matches!(progress, Ok(Progress::Waiting)) && self.is_drained(&mut pair);
             if drained && !pair.writer.has_waiting() {
                 return self.finish(pair, true).await;
             }
@@ -300,7 +300,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    fn is_drained(&self, pair: &Pair) -> bool {
+    fn is_drained(&self, pair: &mut Pair) -> bool {
         let wait = match self.end(&pair.tail) {
             Ended::Unknown => VANISHED,
             Ended::No | Ended::Ran | Ended::NeverRan => Duration::ZERO,

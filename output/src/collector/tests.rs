@@ -80,7 +80,7 @@ impl Node {
 
     /// The container ends.
     async fn end(&mut self, ended: Ended) -> Manifest {
-        self.kubelet.flush();
+        self.kubelet.close();
         self.collector.assign(assignment(ended));
         self.outcome(ended).await
     }
@@ -196,6 +196,7 @@ async fn nothing_is_stored_before_its_box_was_seen() {
     collector.assign(unseen);
     node.kubelet.write("hello\n");
     node.live(SECOND, Ended::No).await;
+    node.kubelet.close();
     node.kubelet.remove_all();
     node.live(60 * SECOND, Ended::No).await;
     assert_eq!(node.archive().boxes().await.unwrap(), []);
@@ -241,7 +242,7 @@ async fn a_container_that_runs_on_after_its_pod_is_said_to_have_never_run_is_rea
     let manifest = node.end(Ended::NeverRan).await;
     assert_eq!(
         node.read().await,
-        (node.kubelet.written.clone(), vec![GapReason::Removed])
+        (node.kubelet.written.clone(), vec![GapReason::EndUnseen])
     );
     assert_eq!(manifest.state, Saved::Partial);
 }
@@ -284,7 +285,7 @@ async fn an_archive_that_takes_nothing_for_minutes_loses_nothing(#[case] fault: 
         node.kubelet.rotate();
     }
     node.kubelet.remove_all();
-    node.kubelet.flush();
+    node.kubelet.close();
     node.collector.assign(assignment(Ended::Ran));
     node.live(60 * SECOND, Ended::Ran).await;
     node.store.always(None);
@@ -303,8 +304,32 @@ async fn what_is_logged_late_while_the_archive_is_slow_is_saved() {
     node.kubelet.write("with the end\n");
     node.live(6 * SECOND, Ended::Ran).await;
     node.kubelet.write("late\nand later\n");
+    node.kubelet.close();
     let manifest = node.outcome(Ended::Ran).await;
     node.check_saved(&manifest).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_busy_disk_keeps_from_the_log_long_after_the_end_is_saved() {
+    let mut node = Node::start([]);
+    node.kubelet.write("in time\n");
+    node.live(SECOND, Ended::No).await;
+    node.collector.assign(assignment(Ended::Ran));
+    node.live(30 * SECOND, Ended::Ran).await;
+    node.kubelet.write("late\n");
+    let manifest = node.end(Ended::Ran).await;
+    node.check_saved(&manifest).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_that_somebody_keeps_open_is_saved_and_said_to_lack_its_end_perhaps() {
+    let mut node = Node::start([]);
+    node.kubelet.write("all\n");
+    node.collector.assign(assignment(Ended::Ran));
+    let manifest = node.outcome(Ended::Ran).await;
+    let seen = (node.kubelet.written.clone(), vec![GapReason::EndUnseen]);
+    assert_eq!(node.read().await, seen);
+    assert_eq!(manifest.state, Saved::Partial);
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,6 +26,8 @@ pub(crate) struct Held {
     pub(crate) seen: Instant,
     /// Since when its end is reached.
     pub(crate) quiet: Option<Instant>,
+    /// When it was first found that nobody writes to it any more.
+    pub(crate) closed: Option<Instant>,
     /// What is missing between the file before and this one.
     pub(crate) gap_before: Option<Gap>,
     /// How often in a row it could not be read.
@@ -40,6 +42,7 @@ impl Held {
             rotated: opened.rotated,
             seen,
             quiet: None,
+            closed: None,
             gap_before: opened.after_bad.then_some(unreadable),
             errors: 0,
         }

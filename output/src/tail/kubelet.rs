@@ -78,8 +78,14 @@ impl Kubelet {
         self.log.as_mut().unwrap().write_all(bytes).unwrap();
     }
 
+    /// The container ends: the runtime logs the half of a line that is left, and closes the log.
+    pub(crate) fn close(&mut self) {
+        self.flush();
+        self.log = None;
+    }
+
     /// The runtime logs the half of a line when it closes a log.
-    pub(crate) fn flush(&mut self) {
+    fn flush(&mut self) {
         if !self.half.is_empty() {
             let half = std::mem::take(&mut self.half);
             self.line("P", &half);

@@ -4,10 +4,12 @@ use std::time::{Duration, Instant};
 
 use super::held::{Sink, missing};
 use super::source::Source;
+use super::writers::Ask;
 use crate::archive::GapReason;
 
-/// How long a file is watched after there was a later one. The runtime logs what it had in hand when
-/// a file was renamed, and a node whose disk is busy makes it wait for that.
+/// How long a file is watched after there was a later one, where nobody can tell whether the runtime has
+/// closed it. It logs what it had in hand when a file was renamed, and a node whose disk is busy makes it
+/// wait for that.
 const WATCHED: Duration = Duration::from_secs(10);
 /// How many files are watched: a backlog has more, of which the older ones are long done.
 const MOST: usize = 2;
@@ -17,9 +19,9 @@ const MOST: usize = 2;
 pub(crate) struct Late(Vec<(Source, Instant)>);
 
 impl Late {
-    /// Watches a file that there was a later one of since then.
-    pub(crate) fn watch(&mut self, source: Source, since: Instant) {
-        if source.is_packed() {
+    /// Watches a file that there was a later one of since then, if it may grow.
+    pub(crate) fn watch(&mut self, source: Source, since: Instant, ask: Ask) {
+        if source.is_written(ask) == Some(false) {
             return;
         }
         self.0.push((source, since));
@@ -29,11 +31,15 @@ impl Late {
     }
 
     /// Tells what came too late: its place is before what was read since.
-    pub(crate) fn check(&mut self, now: Instant, sink: &mut impl Sink) {
-        for bytes in self.0.iter_mut().filter_map(|(source, _)| source.pass()) {
-            sink.gap(missing(GapReason::RotatedAway, Some(bytes)));
-        }
-        self.0
-            .retain(|(_, since)| now.saturating_duration_since(*since) < WATCHED);
+    pub(crate) fn check(&mut self, now: Instant, ask: Ask, sink: &mut impl Sink) {
+        self.0.retain_mut(|(source, since)| {
+            let may_grow = source
+                .is_written(ask)
+                .unwrap_or_else(|| now.saturating_duration_since(*since) < WATCHED);
+            if let Some(bytes) = source.pass() {
+                sink.gap(missing(GapReason::RotatedAway, Some(bytes)));
+            }
+            may_grow
+        });
     }
 }

@@ -18,6 +18,7 @@ mod packed;
 mod snapshot;
 mod source;
 mod tailer;
+mod writers;
 
 #[cfg(test)]
 pub(crate) mod kubelet;

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::folder::FileId;
 use super::packed::Packed;
+use super::writers::Ask;
 use crate::archive::Position;
 use crate::cri::{Parser, Sink, head};
 
@@ -48,6 +49,14 @@ impl Source {
 
     pub(crate) const fn is_packed(&self) -> bool {
         matches!(self.bytes, Bytes::Packed(_))
+    }
+
+    /// Whether somebody may still add to it, if that can be told. Nobody adds to what is compressed.
+    pub(crate) fn is_written(&self, ask: Ask) -> Option<bool> {
+        match &self.bytes {
+            Bytes::Plain(file) => ask(file),
+            Bytes::Packed(_) => Some(false),
+        }
     }
 
     /// What the file is known by; `None` while its first line is not whole.

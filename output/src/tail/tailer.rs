@@ -11,13 +11,21 @@ use super::folder::{Folder, LogRoot};
 use super::held::{Held, Lines, Sink, missing};
 use super::late::Late;
 use super::snapshot::{Found, find, snapshot};
+use super::writers::{Ask, is_written};
 use crate::archive::{Gap, GapReason, Position};
 
-/// How long a file must have nothing new until the runtime is taken to be done with it: it may add the
-/// rest of a line after a rename, and after the end of the container.
+/// How long a file must have nothing new until the runtime is taken to be done with it, where nobody can
+/// tell whether it has closed it: it may add the rest of a line after a rename, and after the end of the
+/// container.
 pub const SETTLE: Duration = Duration::from_millis(500);
-/// How long a log is read after the end of its container: the end is told before all is logged.
+/// How long a log is read after the end of its container, where nobody can tell whether it is closed: the
+/// end is told before all is logged.
 const ENDED: Duration = Duration::from_secs(2);
+/// How long a renamed file that is still open for writing keeps later ones from being read.
+const RENAMED: Duration = Duration::from_secs(10);
+/// How long a log that is still open for writing is read after the end of its container. The runtime
+/// closes it within seconds, on a disk that is not busy.
+const OPEN: Duration = Duration::from_mins(1);
 /// How many unread files are held open. Each may take the node's disk after the kubelet removed it.
 pub const HELD: usize = 16;
 /// How many are held where all boxes together hold too many: as many as the kubelet keeps.
@@ -50,6 +58,8 @@ pub struct Tail {
     /// Oldest first; the first one is being read.
     files: VecDeque<Held>,
     late: Late,
+    /// Whether somebody writes to a file.
+    ask: Ask,
     crowded: bool,
     /// The rotated files that were seen, of those that are still there.
     known: BTreeSet<String>,
@@ -85,6 +95,7 @@ impl Tail {
             folder: None,
             files: VecDeque::new(),
             late: Late::default(),
+            ask: is_written,
             crowded: false,
             known: BTreeSet::new(),
             rotated_before: None,
@@ -93,6 +104,12 @@ impl Tail {
             begun: Begun::Holding,
             checked: None,
         }
+    }
+
+    /// As on a file system that cannot tell who writes to a file.
+    #[cfg(test)]
+    pub(crate) fn ask_nobody(&mut self) {
+        self.ask = |_| None;
     }
 
     /// Reads from a position on, or from the beginning of a container's log that started then.
@@ -265,7 +282,7 @@ impl Tail {
             self.find_position()?;
         }
         if self.begun == Begun::Reading {
-            self.late.check(now, sink);
+            self.late.check(now, self.ask, sink);
             self.tell_gap(sink);
         }
         let read = self.read_or_close(now, buffer, sink);
@@ -316,7 +333,7 @@ impl Tail {
         let taken = held.source.read(buffer, &mut Lines(sink))?;
         held.errors = 0;
         if taken > 0 {
-            held.quiet = None;
+            (held.quiet, held.closed) = (None, None);
             self.position = held.source.position();
             return Ok(Progress::Read(taken));
         }
@@ -345,11 +362,14 @@ impl Tail {
         let (Some(first), Some(next)) = (self.files.front(), self.files.get(1)) else {
             return false;
         };
-        if first.source.is_packed() || self.files.len() > 2 {
-            return true;
-        }
+        let settle = match first.source.is_written(self.ask) {
+            Some(false) => return true,
+            None if self.files.len() > 2 => return true,
+            None => SETTLE,
+            Some(true) => RENAMED,
+        };
         let since = first.quiet.map_or(next.seen, |quiet| quiet.max(next.seen));
-        now.saturating_duration_since(since) >= SETTLE
+        now.saturating_duration_since(since) >= settle
     }
 
     /// Lets the first file go, with what is left of it.
@@ -371,25 +391,32 @@ impl Tail {
         }
         let since = self.files.get(1).map_or(now, |next| next.seen);
         if let Some(first) = self.files.pop_front() {
-            self.late.watch(first.source, since);
+            self.late.watch(first.source, since, self.ask);
         }
         Ok(())
     }
 
-    /// Whether all was read of a log that ended at some time before `ended`, and the last read, some
-    /// time after that, found nothing.
+    /// Whether all was read of a log that ended at some time before `ended`: nobody writes to it any more,
+    /// and a look and a read after that found nothing.
     #[must_use]
-    pub fn is_drained(&self, ended: Instant) -> bool {
+    pub fn is_drained(&mut self, ended: Instant) -> bool {
         let Some(checked) = self.checked else {
             return false;
         };
         let settled = |since, time| checked.saturating_duration_since(since) >= time;
-        let quiet = match (self.files.len(), self.files.front()) {
-            (0, _) => true,
-            (1, Some(last)) => last.quiet.is_some_and(|since| settled(since, SETTLE)),
-            _ => false,
+        let last = match (self.files.len(), self.files.front_mut()) {
+            (0, _) => return settled(ended, ENDED),
+            (1, Some(last)) => last,
+            _ => return false,
         };
-        quiet && settled(ended, ENDED)
+        let Some(quiet) = last.quiet else {
+            return false;
+        };
+        match last.source.is_written(self.ask) {
+            Some(false) => checked > *last.closed.get_or_insert(checked),
+            Some(true) => settled(ended, OPEN),
+            None => settled(quiet, SETTLE) && settled(ended, ENDED),
+        }
     }
 
     /// Closes a log that is drained. `ran` tells whether there must have been one.
@@ -403,9 +430,11 @@ impl Tail {
         buffer: &mut [u8],
         sink: &mut impl Sink,
     ) -> io::Result<()> {
-        self.late.check(now, sink);
+        self.late.check(now, self.ask, sink);
+        let last = self.files.front();
+        let open = last.is_some_and(|last| last.source.is_written(self.ask) == Some(true));
         self.close_first(now, buffer, sink)?;
-        if ran && self.begun != Begun::Reading {
+        if open || (ran && self.begun != Begun::Reading) {
             self.miss_end(sink);
         }
         Ok(())
@@ -413,10 +442,14 @@ impl Tail {
 
     /// Says that the log may have gone on after what was read of it.
     pub fn miss_end(&mut self, sink: &mut impl Sink) {
+        let reason = match self.begun {
+            Begun::Reading => GapReason::EndUnseen,
+            Begun::Holding | Begun::Resuming => GapReason::Removed,
+        };
         let position = self.position.get_or_insert_default();
         if !position.gap_told {
             position.gap_told = true;
-            sink.gap(missing(GapReason::Removed, None));
+            sink.gap(missing(reason, None));
         }
     }
 

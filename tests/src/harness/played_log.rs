@@ -51,8 +51,8 @@ pub struct PlayedLog {
     /// The pod's folder, and below it the container's.
     of_pod: PathBuf,
     folder: PathBuf,
-    /// What the runtime writes to, whatever its name is by now.
-    file: File,
+    /// What the runtime writes to, whatever its name is by now, until it closes it.
+    file: Option<File>,
     written: Written,
     time: Timestamp,
     rotated: Vec<Rotated>,
@@ -83,7 +83,7 @@ impl PlayedLog {
         let folder = of_pod.join(boxes_crds::CONTAINER);
         fs::create_dir_all(&folder)?;
         Ok(Self {
-            file: create(&folder)?,
+            file: Some(create(&folder)?),
             of_pod,
             folder,
             written: Written::default(),
@@ -165,7 +165,13 @@ impl PlayedLog {
     /// # Errors
     /// When the log cannot be written.
     pub fn raw(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).context("cannot write the log")
+        let file = self.file.as_mut().context("the log is closed")?;
+        file.write_all(bytes).context("cannot write the log")
+    }
+
+    /// The runtime has logged all that there will ever be, or is gone.
+    pub fn close(&mut self) {
+        self.file = None;
     }
 
     /// The kubelet rotates the log.
@@ -205,7 +211,7 @@ impl PlayedLog {
     /// # Errors
     /// When it cannot be made.
     pub fn finish_rotation(&mut self) -> Result<()> {
-        self.file = create(&self.folder)?;
+        self.file = Some(create(&self.folder)?);
         Ok(())
     }
 

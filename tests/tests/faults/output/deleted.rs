@@ -50,7 +50,7 @@ async fn while_it_is_waited_for(world: &World) -> Result<()> {
     let s3 = S3::start().await?;
     let machine = Machine::new(world, s3.address()).await?;
     let collector = machine.collector()?;
-    let running = cut_off(&machine, &s3).await?;
+    let mut running = cut_off(&machine, &s3).await?;
     running.ends().await?;
     running.waits_for_its_output().await?;
     running.it.delete().await?;

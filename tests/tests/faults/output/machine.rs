@@ -82,10 +82,17 @@ impl<'a> Machine<'a> {
 
 impl Running {
     /// Its command returns 3, and that is recorded.
-    pub(crate) async fn ends(&self) -> Result<()> {
+    pub(crate) async fn ends(&mut self) -> Result<()> {
+        self.log.close();
         self.node.ends(&self.pod, 3).await?;
         let ended = self.it.ends_as(State::Exited, Reason::Exit).with_code(3);
         ended.await.map(drop)
+    }
+
+    /// It ended while its node was down.
+    pub(crate) async fn ends_unseen(&mut self) -> Result<()> {
+        self.log.close();
+        self.node.ends_unseen(&self.pod).await.map(drop)
     }
 
     /// What is in the archive now.

@@ -108,7 +108,7 @@ async fn in_place_of_a_log(world: &World) -> Result<()> {
     }
     let collector = machine.collector()?;
     victim.is_stored().await?;
-    for curious in &all {
+    for curious in &mut all {
         curious.ends().await?;
     }
     ensure!(!collector.open_files()?.contains(&PASSWD.into()));

@@ -20,12 +20,12 @@ async fn in_the_middle_of_a_line(world: &World) -> Result<()> {
     running.log.rotate()?;
     running.log.out(noise(100))?;
     running.log.tear("half of a li")?;
-    running.node.ends_unseen(&running.pod).await?;
+    running.ends_unseen().await?;
     collector.start()?;
     let (said, archived) = running.is_saved_in_part().await?;
     archived.holds(running.log.written())?;
     // Nobody saw the end, so that nobody knows whether the log had gone on.
-    archived.lacks(&[GapReason::Torn, GapReason::Removed])?;
+    archived.lacks(&[GapReason::Torn, GapReason::EndUnseen])?;
     ensure!(said.message.contains("cut off"), "{said:?}");
     let status = running.it.status().await?;
     ensure!(
@@ -47,7 +47,7 @@ async fn without_its_log(world: &World) -> Result<()> {
     let mut running = machine.runs("emptied").await?;
     running.log.out(noise(10))?;
     running.log.remove()?;
-    running.node.ends_unseen(&running.pod).await?;
+    running.ends_unseen().await?;
     let collector = machine.collector()?;
     let (_, archived) = running.is_saved_in_part().await?;
     archived.lacks(&[GapReason::Removed])?;
