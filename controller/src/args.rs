@@ -2,19 +2,16 @@
 
 use std::net::SocketAddr;
 
+use boxes_program::Logging;
 use clap::{Parser, ValueEnum};
 
 /// Runs Boxes: one command in one pod, with an honest record of how it ended.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "boxes-controller", version)]
 pub struct Args {
-    /// How much to log: error, warn, info, debug, trace, or a filter such as `info,kube=debug`.
-    #[arg(long, default_value = "info")]
-    pub log_level: String,
-
-    /// How to write log lines.
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
+    /// What is logged, and how.
+    #[command(flatten)]
+    pub logging: Logging,
 
     /// Address that /livez, /readyz and /metrics are served on.
     #[arg(long, default_value = "127.0.0.1:8080")]
@@ -63,13 +60,4 @@ pub enum InjectionChoice {
     ImageVolume,
     /// An init container copies it.
     InitContainer,
-}
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// One JSON object a line.
-    Json,
-    /// For people.
-    Text,
 }

@@ -1,5 +1,6 @@
 //! What every pass shares.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use boxes_lifecycle::{BoxView, PodView};
@@ -26,7 +27,7 @@ pub(crate) struct Context {
     /// Every Box.
     pub boxes: Store<CachedBox>,
     pub memories: Memories,
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
     pub announcer: Announcer,
     pub traces: Traces,
     /// What new pods get to run under.

@@ -64,20 +64,8 @@ pub(crate) fn api_status(error: &kube::Error) -> Option<&Status> {
     }
 }
 
-/// Whether an answer says that the object of this name, and not its kind or the server, is absent.
-/// A bare 404 from something between us and the API server is no absence.
-pub(crate) fn says_absent(error: &kube::Error, name: &str) -> bool {
-    api_status(error).is_some_and(|status| {
-        let named = status
-            .details
-            .as_ref()
-            .is_some_and(|details| details.name == name);
-        status.code == 404 && status.reason == "NotFound" && named
-    })
-}
-
 /// Every class.
-pub(crate) const CLASSES: [&str; 9] = [
+pub(crate) const CLASSES: [&str; 10] = [
     "timeout",
     "transport",
     "forbidden",
@@ -86,6 +74,7 @@ pub(crate) const CLASSES: [&str; 9] = [
     "invalid",
     "throttled",
     "server",
+    "watch",
     "other",
 ];
 

@@ -68,7 +68,7 @@ pub(crate) fn context(answers: Vec<(u16, Value)>) -> (Context, Log) {
         pods,
         boxes,
         memories: Memories::default(),
-        metrics: Metrics::new(),
+        metrics: Arc::new(Metrics::new()),
         queue: Queue::new(),
         boxes_listed: SetOnce::new(),
         pods_listed: SetOnce::new(),

@@ -13,9 +13,9 @@ mod context;
 mod error;
 #[cfg(test)]
 mod fake;
+mod health;
 mod http_sender;
 mod lease;
-mod logging;
 mod memory;
 mod metrics;
 mod observe;
@@ -32,7 +32,6 @@ mod requests;
 #[cfg(test)]
 mod retry_tests;
 pub mod run;
-mod server;
 mod spans;
 mod supervision;
 #[cfg(test)]
@@ -40,5 +39,6 @@ mod tls_tests;
 mod traces;
 #[cfg(test)]
 mod tracing_tests;
+mod watches;
 #[cfg(test)]
 mod writing_tests;

@@ -6,7 +6,6 @@ use boxes_crds::{BoxStatus, Reason, State};
 use jiff::Timestamp;
 use kube::runtime::reflector::Store;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -145,9 +144,7 @@ impl Metrics {
     /// The text that a scraper reads. Boxes are counted when it asks.
     pub(crate) fn text(&self, boxes: &Store<CachedBox>) -> Result<String, std::fmt::Error> {
         self.count_boxes(boxes);
-        let mut text = String::new();
-        encode(&mut text, &self.registry)?;
-        Ok(text)
+        boxes_program::text(&self.registry)
     }
 
     fn count_boxes(&self, boxes: &Store<CachedBox>) {

@@ -6,6 +6,7 @@ use boxes_lifecycle::{
     BoxView, NodeView, PodView, Seen, World, deletion_asked, misses_container, needs_injection,
     needs_live_pod, needs_namespace, needs_node, pod_name,
 };
+use boxes_program::says_absent;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::api::Api;
@@ -13,7 +14,7 @@ use kube::runtime::reflector::ObjectRef;
 use serde::de::DeserializeOwned;
 
 use crate::context::Context;
-use crate::error::{Error, says_absent};
+use crate::error::Error;
 use crate::memory::Memory;
 
 /// The taint that an administrator sets on a node that is shut down for good.

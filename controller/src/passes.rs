@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use boxes_crds::BOX_UID_LABEL;
 use boxes_lifecycle::PodView;
-use futures::{Stream, StreamExt};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
@@ -18,6 +17,7 @@ use tokio::task::JoinSet;
 use crate::cache::CachedBox;
 use crate::context::Context;
 use crate::reconcile::{on_error, reconcile};
+use crate::watches::follow;
 
 /// Keeps the cache of Boxes, and asks for a pass over each that changes.
 pub(crate) async fn watch_boxes(cx: Arc<Context>, cache: Writer<CachedBox>) {
@@ -28,7 +28,7 @@ pub(crate) async fn watch_boxes(cx: Arc<Context>, cache: Writer<CachedBox>) {
         Event::InitDone => all_may_have_changed(&cx, &cx.boxes_listed),
         Event::Delete(_) | Event::Init | Event::InitApply(_) => {}
     };
-    follow(&cx, reflector(cache, boxes), news).await;
+    follow(&cx.metrics, reflector(cache, boxes), news).await;
 }
 
 /// Keeps the cache of pods, and asks for a pass over the Box of each that changes.
@@ -41,25 +41,7 @@ pub(crate) async fn watch_pods(cx: Arc<Context>, cache: Writer<PodView>) {
         Event::InitDone => all_may_have_changed(&cx, &cx.pods_listed),
         Event::Init | Event::InitApply(_) => {}
     };
-    follow(&cx, reflector(cache, pods), news).await;
-}
-
-/// Hands on the events of a watch, for ever.
-async fn follow<K>(
-    cx: &Context,
-    events: impl Stream<Item = watcher::Result<Event<K>>>,
-    news: impl Fn(&Event<K>),
-) {
-    let mut events = pin!(events);
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(event) => news(&event),
-            Err(error) => {
-                cx.metrics.count_error("watch");
-                tracing::warn!(error = %error, "a watch failed and is taken up again");
-            }
-        }
-    }
+    follow(&cx.metrics, reflector(cache, pods), news).await;
 }
 
 /// A watch has a whole list: what became of each object before it, nobody told.

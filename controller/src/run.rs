@@ -5,17 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use boxes_lifecycle::PodView;
+use boxes_program::{asked_to_stop, serve};
 use jiff::Timestamp;
 use kube::Client;
 use kube::runtime::reflector;
 use kube::runtime::reflector::store::Writer;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::SetOnce;
 
 use crate::announce::Announcer;
 use crate::args::Args;
 use crate::cache::CachedBox;
 use crate::context::Context;
+use crate::health::Health;
 use crate::lease::Election;
 use crate::memory::Memories;
 use crate::metrics::Metrics;
@@ -23,7 +24,7 @@ use crate::otlp::Receiver;
 use crate::queue::Queue;
 use crate::supervision::Supervision;
 use crate::traces::Traces;
-use crate::{logging, orphans, passes, server};
+use crate::{orphans, passes};
 
 /// The caches' sides that the watches write.
 struct Writers {
@@ -37,12 +38,12 @@ struct Writers {
 /// The cluster cannot be reached as configured, the address cannot be listened on, or the lease is
 /// lost: whoever started the process is to start it again.
 pub async fn run(args: Args) -> anyhow::Result<()> {
-    logging::start(&args)?;
+    args.logging.start()?;
     let client = Client::try_default()
         .await
         .context("no cluster: set KUBECONFIG, or run in a pod with a ServiceAccount")?;
     let (cx, writers) = context(client.clone(), &args)?;
-    server::serve(args.listen, cx.clone()).await?;
+    serve("--listen", args.listen, Health(cx.clone())).await?;
 
     let at_once = args.concurrency.into();
     let Some(name) = &args.lease_name else {
@@ -69,13 +70,13 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 }
 
 fn context(client: Client, args: &Args) -> anyhow::Result<(Arc<Context>, Writers)> {
-    let metrics = Metrics::new();
+    let metrics = Arc::new(Metrics::new());
     let traces = traces(&metrics).context("traces cannot be exported")?;
     let (boxes, boxes_writer) = reflector::store();
     let (pods, pods_writer) = reflector::store();
     let cx = Context {
         announcer: Announcer::start(client.clone(), args.identity.clone()),
-        supervision: Supervision::start(client.clone(), args),
+        supervision: Supervision::start(client.clone(), args, metrics.clone()),
         saves_output: args.output,
         traces,
         client,
@@ -128,20 +129,4 @@ async fn announce_start(cx: Arc<Context>) {
         took_ms = i64::try_from(took).unwrap_or(i64::MAX),
         "the controller has started"
     );
-}
-
-async fn asked_to_stop() {
-    let (terminate, interrupt) = (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-    );
-    match (terminate, interrupt) {
-        (Ok(mut terminate), Ok(mut interrupt)) => {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        }
-        _ => std::future::pending().await,
-    }
 }

@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use boxes_lifecycle::{Injection, NodeFacts, Supervisor, best_injection};
-use futures::StreamExt;
 use kube::runtime::reflector::Store;
+use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt, reflector, watcher};
 use kube::{Api, Client};
 use tokio::sync::watch;
 
 use crate::args::{Args, InjectionChoice};
+use crate::metrics::Metrics;
+use crate::watches::follow;
 
 /// What new pods get. Cheap to clone and to ask.
 #[derive(Clone)]
@@ -22,7 +24,7 @@ pub(crate) struct Supervision {
 
 impl Supervision {
     /// As the command line says; with `auto`, follows the nodes of the cluster from now on.
-    pub(crate) fn start(client: Client, args: &Args) -> Self {
+    pub(crate) fn start(client: Client, args: &Args, metrics: Arc<Metrics>) -> Self {
         let Some(image) = args.supervisor_image.clone() else {
             return Self::none();
         };
@@ -34,7 +36,9 @@ impl Supervision {
         match args.supervisor_injection {
             InjectionChoice::ImageVolume => Self::fixed(with(Injection::ImageVolume)),
             InjectionChoice::InitContainer => Self::fixed(with(Injection::InitContainer)),
-            InjectionChoice::Auto => Self::following(client, with(Injection::InitContainer).into()),
+            InjectionChoice::Auto => {
+                Self::following(client, metrics, with(Injection::InitContainer).into())
+            }
         }
     }
 
@@ -54,9 +58,9 @@ impl Supervision {
         }
     }
 
-    fn following(client: Client, any: Arc<Supervisor>) -> Self {
+    fn following(client: Client, metrics: Arc<Metrics>, any: Arc<Supervisor>) -> Self {
         let (choose, chosen) = watch::channel(None);
-        tokio::spawn(follow(client, any.clone(), choose));
+        tokio::spawn(follow_nodes(client, metrics, any.clone(), choose));
         Self {
             chosen,
             any: Some(any),
@@ -78,24 +82,22 @@ impl Supervision {
 }
 
 /// Chooses anew whenever a node comes, goes or changes.
-async fn follow(
+async fn follow_nodes(
     client: Client,
+    metrics: Arc<Metrics>,
     supervisor: Arc<Supervisor>,
     choose: watch::Sender<Option<Arc<Supervisor>>>,
 ) {
     let (nodes, writer) = reflector::store::<NodeFacts>();
     let watch = watcher(Api::<NodeFacts>::all(client), watcher::Config::default());
-    let mut events = Box::pin(reflector(writer, watch.default_backoff()));
     let mut listed = false;
-    while let Some(event) = events.next().await {
-        listed |= matches!(event, Ok(watcher::Event::InitDone));
-        if let Err(error) = &event {
-            tracing::warn!(error = %error, "the watch of nodes failed and is taken up again");
-        }
+    let news = |event: &Event<NodeFacts>| {
+        listed |= matches!(event, Event::InitDone);
         if listed {
             adopt(&choose, &supervisor, best_of(&nodes));
         }
-    }
+    };
+    follow(&metrics, reflector(writer, watch.default_backoff()), news).await;
 }
 
 fn best_of(nodes: &Store<NodeFacts>) -> Injection {

@@ -10,15 +10,12 @@
 //! | how does output get from log files to the archive | [`collector`] |
 //! | what do log files say | [`cri`] |
 //! | which pods of a node are collected, and when are they let go | [`node`] |
-//! | what do both programs have in common | [`program`] |
 //! | how are log files read while they are written, rotated and removed | [`tail`] |
 
-mod absence;
 pub mod api;
 pub mod archive;
 pub mod collector;
 pub mod cri;
 mod names;
 pub mod node;
-pub mod program;
 pub mod tail;

@@ -3,21 +3,18 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use boxes_program::Logging;
 use clap::Parser;
 
-use crate::program::{LogFormat, setting};
+use crate::archive::ArchiveArgs;
 
 /// Serves the output of Boxes as an aggregated API: output.boxes.run/v1alpha1, boxes/log.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "boxes-log-api", version)]
 pub struct Args {
-    /// How much to log: error, warn, info, debug, trace, or a filter such as `info,kube=debug`.
-    #[arg(long, default_value = "info")]
-    pub log_level: String,
-
-    /// How to write log lines.
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
+    /// What is logged, and how.
+    #[command(flatten)]
+    pub logging: Logging,
 
     /// Address that the API is served on, with TLS.
     #[arg(long, default_value = "127.0.0.1:8443")]
@@ -45,15 +42,9 @@ pub struct Args {
     )]
     pub self_signed: Vec<String>,
 
-    /// Where the output is: <file:///folder>, <s3://bucket/prefix>, <gs://bucket/prefix> or
-    /// <az://container/prefix>. Credentials come from the environment.
-    #[arg(long, value_name = "URL", env = "BOXES_ARCHIVE")]
-    pub archive: String,
-
-    /// A setting of the archive's backend, such as `aws_endpoint=http://minio:9000`; may be given
-    /// more than once.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
-    pub archive_option: Vec<(String, String)>,
+    /// Where output is kept.
+    #[command(flatten)]
+    pub archive: ArchiveArgs,
 
     /// How many logs may be read at once.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..))]

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use boxes_crds::{BoxStatus, State, condition};
+use boxes_program::says_absent;
 use futures::future::BoxFuture;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec, SubjectAccessReviewStatus,
@@ -16,7 +17,6 @@ use super::cluster::{Cluster, FoundBox, NoAnswer, Verdict};
 use super::names::Target;
 use super::route::{GROUP, VERSION};
 use super::user::User;
-use crate::absence::says_absent;
 use crate::archive::Uid;
 
 /// How long an answer may take.

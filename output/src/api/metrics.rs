@@ -4,7 +4,6 @@ use std::sync::atomic::AtomicI64;
 
 use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -81,8 +80,6 @@ impl Metrics {
     /// The text that a scraper reads.
     pub(crate) fn text(&self, streams: usize) -> Result<String, std::fmt::Error> {
         self.streams.set(i64::try_from(streams).unwrap_or(i64::MAX));
-        let mut text = String::new();
-        encode(&mut text, &self.registry)?;
-        Ok(text)
+        boxes_program::text(&self.registry)
     }
 }

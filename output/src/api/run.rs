@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use boxes_program::asked_to_stop;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -13,15 +14,13 @@ use super::args::Args;
 use super::certificate::{Files, Serving};
 use super::context::{Context, KnownProxy};
 use super::feed::Timing;
-use super::health::{self, Health};
+use super::health::Health;
 use super::late::LateArchive;
 use super::live::Live;
 use super::metrics::Metrics;
 use super::serve::Limits;
 use super::slots::Slots;
 use super::{authn, serve, tls};
-use crate::archive::Options;
-use crate::program::{asked_to_stop, start_logging};
 
 /// Between being unready and closing the door: until then requests are still sent here. With the time
 /// that answers have to end, less than the usual 30 s of a pod.
@@ -32,7 +31,7 @@ const SETTLE: Duration = Duration::from_secs(5);
 /// # Errors
 /// The cluster is not configured, an address cannot be listened on, or there is no certificate.
 pub async fn run(args: Args) -> anyhow::Result<()> {
-    start_logging(&args.log_level, args.log_format)?;
+    args.logging.start()?;
     tls::install();
     let client = Client::try_default()
         .await
@@ -51,7 +50,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         cx: cx.clone(),
         stopping,
     };
-    let health = health::serve(args.health_listen, health).await?;
+    let health = boxes_program::serve("--health-listen", args.health_listen, health).await?;
     tracing::info!(listen = %address, health = %health, "the log API has started");
     tokio::spawn(stop(unready, close));
     serve::serve(listener, tls, cx, closed, Limits::default()).await;
@@ -86,11 +85,7 @@ fn context(client: Client, args: &Args, proxy: KnownProxy) -> Context {
 }
 
 fn archive(args: &Args) -> LateArchive {
-    let options = Options {
-        settings: args.archive_option.clone(),
-        ..Options::default()
-    };
-    let archive = LateArchive::new(args.archive.clone(), options);
+    let archive = LateArchive::new(args.archive.url.clone(), args.archive.options());
     if let Err(error) = archive.archive() {
         tracing::error!(error = %error, "the archive cannot be opened; this is tried again for each request");
     }

@@ -12,6 +12,7 @@
 //! runs/<box uid>/<pod uid>/<restart>/manifest.json          the end: totals, digests, gaps
 //! ```
 
+mod args;
 mod cluster;
 mod codec;
 mod cursor;
@@ -38,6 +39,7 @@ pub(crate) mod faulty;
 #[cfg(test)]
 mod tests;
 
+pub use args::ArchiveArgs;
 pub use entry::{Content, Entry, Gap, GapReason, Record, Stream};
 pub use error::{Error, Result};
 pub use key::{InvalidUid, RunKey, Uid};

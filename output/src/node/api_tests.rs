@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use boxes_program::Health as _;
 use http::{Request, Response};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
@@ -11,9 +12,9 @@ use serde_json::{Value, json};
 use tower_test::mock;
 
 use super::cluster::{claim, identity};
+use super::health::Health;
 use super::owner::{Owner, owner};
 use super::release::release;
-use super::server::Health;
 use super::sweep::{Absent, is_abandoned, pass};
 use crate::archive::{Archive, Label, Options, Uid};
 

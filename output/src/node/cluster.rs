@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt};
 use tokio::time::sleep;
 
+use super::health::Health;
 use super::patience::in_time;
-use super::server::Health;
 use crate::archive::{Archive, Error, Uid};
 
 /// The namespace that every cluster has, and that lives as long as the cluster does.

@@ -7,6 +7,7 @@
 pub mod args;
 mod cluster;
 mod errand;
+mod health;
 mod known;
 mod owner;
 mod patience;
@@ -14,7 +15,6 @@ mod pod;
 mod pods;
 mod release;
 pub mod run;
-mod server;
 mod sweep;
 
 #[cfg(test)]

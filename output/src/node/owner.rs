@@ -1,11 +1,11 @@
 //! Whether somebody still wants the output of a pod.
 
 use boxes_crds::BoxObject;
+use boxes_program::says_absent;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, ResourceExt};
 
-use crate::absence::says_absent;
 use crate::archive::Label;
 
 /// What a live read says about a Box.

@@ -1,13 +1,13 @@
 //! Lets go of a pod, in one patch that says what was saved.
 
 use boxes_crds::{OUTPUT_ANNOTATION, OUTPUT_FINALIZER, OutputStatus};
+use boxes_program::says_absent;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::pod;
-use crate::absence::says_absent;
 use crate::archive::Manifest;
 
 /// What the annotation says.

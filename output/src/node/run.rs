@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use boxes_crds::BOX_UID_LABEL;
+use boxes_program::{asked_to_stop, serve};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::{WatchStreamExt, watcher};
@@ -13,12 +14,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
 
 use super::args::Args;
+use super::health::Health;
 use super::pods::Pods;
-use super::server::{self, Health};
 use super::{cluster, sweep};
-use crate::archive::{Archive, Options};
+use crate::archive::Archive;
 use crate::collector::{Budget, Collector, Outcome};
-use crate::program::{asked_to_stop, start_logging};
 use crate::tail::LogRoot;
 
 /// How often it looks whether the API server is to be asked something.
@@ -29,7 +29,7 @@ const PACE: Duration = Duration::from_secs(2);
 /// # Errors
 /// The cluster is not configured, the logs are not there, or an address cannot be listened on.
 pub async fn run(args: Args) -> anyhow::Result<()> {
-    start_logging(&args.log_level, args.log_format)?;
+    args.logging.start()?;
     let client = Client::try_default()
         .await
         .context("no cluster: set KUBECONFIG, or run in a pod with a ServiceAccount")?;
@@ -37,7 +37,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         .with_context(|| format!("cannot open {}: see --logs", args.logs.display()))?;
     let archive = open_archive(&args)?;
     let health = Arc::new(Health::default());
-    server::serve(args.listen, health.clone()).await?;
+    serve("--listen", args.listen, health.clone()).await?;
     tracing::info!(node = args.node, "the collector has started");
     tokio::select! {
         () = work(&args, client, logs, archive, health) => {}
@@ -60,12 +60,9 @@ async fn work(args: &Args, client: Client, logs: LogRoot, archive: Archive, heal
 }
 
 fn open_archive(args: &Args) -> anyhow::Result<Archive> {
-    let options = Options {
-        settings: args.archive_option.clone(),
-        ..Options::default()
-    };
-    Archive::open(&args.archive, &options)
-        .with_context(|| format!("cannot open the archive {}: see --archive", args.archive))
+    let url = &args.archive.url;
+    Archive::open(url, &args.archive.options())
+        .with_context(|| format!("cannot open the archive {url}: see --archive"))
 }
 
 async fn collect(

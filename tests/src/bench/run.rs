@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use boxes_program::asked_to_stop;
 use kube::Client;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::child::Child;
 use super::cluster_access::{core, create, get};
@@ -63,7 +63,7 @@ pub async fn run(cluster: &Cluster, options: &Options) -> Result<()> {
     let mut bench = Bench::open(cluster, options).await?;
     let measured = tokio::select! {
         done = measure(&mut bench, options) => done,
-        stopped = asked_to_stop() => stopped,
+        () = asked_to_stop() => bail!("stopped as asked"),
     };
     let clean = bench
         .progress
@@ -93,15 +93,6 @@ impl Options {
         let is_chosen = |it: &Scenario| self.only.is_empty() || self.only.contains(it);
         Scenario::ALL.into_iter().filter(is_chosen).collect()
     }
-}
-
-async fn asked_to_stop() -> Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        pressed = tokio::signal::ctrl_c() => pressed?,
-        _ = terminate.recv() => {}
-    }
-    bail!("stopped as asked")
 }
 
 impl Bench {

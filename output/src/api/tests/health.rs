@@ -1,5 +1,6 @@
 //! When the server is ready.
 
+use boxes_program::Health as _;
 use tokio::sync::watch;
 
 use super::super::health::Health;

@@ -1,0 +1,20 @@
+//! What the controller, the collector and the log API have in common as programs of a cluster.
+//!
+//! | question | file |
+//! |---|---|
+//! | how do log lines look, and which are written | `logging.rs` |
+//! | what is answered to probes and scrapers | `health.rs` |
+//! | which signals end the process | `signals.rs` |
+//! | does an answer say that an object does not exist | `absence.rs` |
+
+#![forbid(unsafe_code)]
+
+mod absence;
+mod health;
+mod logging;
+mod signals;
+
+pub use absence::says_absent;
+pub use health::{Health, serve, text};
+pub use logging::Logging;
+pub use signals::asked_to_stop;
