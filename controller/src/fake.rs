@@ -16,7 +16,7 @@ use crate::announce::Announcer;
 use crate::cache::CachedBox;
 use crate::context::Context;
 use crate::memory::Memories;
-use crate::metrics::Metrics;
+use crate::metrics::{EventCounts, Metrics};
 use crate::queue::Queue;
 use crate::supervision::Supervision;
 use crate::traces::Traces;
@@ -61,7 +61,7 @@ pub(crate) fn context(answers: Vec<(u16, Value)>) -> (Context, Log) {
     let (pods, _) = reflector::store::<PodView>();
     let cx = Context {
         saves_output: false,
-        announcer: Announcer::start(client.clone(), "test".to_owned()),
+        announcer: Announcer::start(client.clone(), "test".to_owned(), EventCounts::default()),
         traces: Traces::none(),
         supervision: Supervision::none(),
         client,

@@ -45,6 +45,49 @@ pub(crate) struct TraceCounts {
     pub dropped: Counter,
 }
 
+impl TraceCounts {
+    fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "traces_exported",
+            "Traces of runs that their receiver took",
+            self.exported.clone(),
+        );
+        registry.register(
+            "traces_dropped",
+            "Traces of runs that were not exported: too many waited, or all attempts failed",
+            self.dropped.clone(),
+        );
+    }
+}
+
+/// What became of Events. Its clones count together.
+#[derive(Clone, Default)]
+pub(crate) struct EventCounts {
+    pub sent: Counter,
+    pub refused: Counter,
+    pub dropped: Counter,
+}
+
+impl EventCounts {
+    fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "events_sent",
+            "Events that the API server took",
+            self.sent.clone(),
+        );
+        registry.register(
+            "events_refused",
+            "Events that it did not take, one that it had already among them",
+            self.refused.clone(),
+        );
+        registry.register(
+            "events_dropped",
+            "Events that were not sent: too many waited",
+            self.dropped.clone(),
+        );
+    }
+}
+
 /// The controller's metrics.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -55,6 +98,7 @@ pub(crate) struct Metrics {
     writes: Family<WriteLabel, Counter>,
     errors: Family<ClassLabel, Counter>,
     pub traces: TraceCounts,
+    pub events: EventCounts,
 }
 
 impl Metrics {
@@ -68,6 +112,7 @@ impl Metrics {
             writes: Family::default(),
             errors: Family::default(),
             traces: TraceCounts::default(),
+            events: EventCounts::default(),
             registry: Registry::default(),
         };
         registry.register("by_state", "Boxes by state", metrics.boxes.clone());
@@ -96,16 +141,8 @@ impl Metrics {
             "Failed passes, by class",
             metrics.errors.clone(),
         );
-        registry.register(
-            "traces_exported",
-            "Traces of runs that their receiver took",
-            metrics.traces.exported.clone(),
-        );
-        registry.register(
-            "traces_dropped",
-            "Traces of runs that were not exported: too many waited, or all attempts failed",
-            metrics.traces.dropped.clone(),
-        );
+        metrics.traces.register(&mut registry);
+        metrics.events.register(&mut registry);
         Self {
             registry,
             ..metrics

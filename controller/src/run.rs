@@ -75,7 +75,11 @@ fn context(client: Client, args: &Args) -> anyhow::Result<(Arc<Context>, Writers
     let (boxes, boxes_writer) = reflector::store();
     let (pods, pods_writer) = reflector::store();
     let cx = Context {
-        announcer: Announcer::start(client.clone(), args.identity.clone()),
+        announcer: Announcer::start(
+            client.clone(),
+            args.identity.clone(),
+            metrics.events.clone(),
+        ),
         supervision: Supervision::start(client.clone(), args, metrics.clone()),
         saves_output: args.output,
         traces,
