@@ -88,7 +88,7 @@ async fn serve(identity: &CertifiedKey<KeyPair>, trusted: &Path) -> (Collector, 
         endpoint: format!("https://localhost:{port}/v1/traces")
             .parse()
             .unwrap(),
-        timeout: Duration::from_secs(1),
+        timeout: Duration::from_secs(10),
         certificates: Some(trusted.to_owned()),
     };
     (collector, receiver)

@@ -266,12 +266,13 @@ async fn a_box_that_is_deleted_before_it_is_cleaned_up_is_exported_when_it_goes(
 
 #[tokio::test]
 async fn a_pass_does_not_wait_for_a_receiver_that_hangs() {
-    let (collector, receiver) = Collector::start(&[Answer::Hangs]).await;
+    let (collector, mut receiver) = Collector::start(&[Answer::Hangs]).await;
+    receiver.timeout = Duration::from_mins(1);
     let (cx, _) = exporting(&receiver);
     let began = Instant::now();
     pass(&cx, &ended(), false).await;
     assert!(
-        began.elapsed() < Duration::from_secs(5),
+        began.elapsed() < Duration::from_secs(30),
         "{:?}",
         began.elapsed()
     );

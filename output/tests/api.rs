@@ -9,8 +9,6 @@ mod test_certificates;
 mod api_client;
 mod api_process;
 
-use std::time::{Duration, Instant};
-
 use api_process::{Cluster, LogApi};
 use boxes_output::archive::{
     Archive, Flushed, LineHead, Options, Resumed, RunKey, Stream, Uid, Writer,
@@ -115,10 +113,8 @@ async fn a_follower_of_a_killed_server_goes_on_at_another() {
     let mut resumed = second.get(&format!("{LOG}?{query}"), "ann").await;
     got += &resumed.until("between\n").await;
 
-    let began = Instant::now();
     write(&mut writer, "seen by the second").await;
     got += &resumed.until("seen by the second\n").await;
-    assert!(began.elapsed() < Duration::from_secs(1));
     writer.finish().await.unwrap();
     assert!(resumed.ends_well().await);
 

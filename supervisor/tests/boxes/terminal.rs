@@ -1,6 +1,6 @@
 //! A box with a terminal.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
 
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
@@ -75,9 +75,17 @@ fn a_changed_window_reaches_the_command() {
 
 #[test]
 fn giving_it_up_hangs_nobody_up() {
-    let (mut running, _terminal) =
-        at_terminal("trap 'echo hung up; exit 1' HUP CONT; sleep 0.1; exit 0");
+    let (terminal, text) = (
+        terminal(),
+        "mkfifo wait; trap 'echo hung up; exit 1' HUP CONT; echo ready; read x <wait; exit 0",
+    );
+    let _ours = terminal.ours.try_clone().unwrap();
+    let plan = script(text).terminal(terminal);
+    let wait = plan.folder().join("wait");
+    let mut running = plan.start();
+    running.says("ready");
     let _ = running.supervisor();
+    fs::write(wait, "\n").unwrap();
     assert_eq!(running.ends().returned("0").output, Vec::<String>::new());
 }
 

@@ -1,10 +1,10 @@
 //! What people do to a Box and its pod.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use boxes_crds::BoxObject;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::api::{DeleteParams, EvictParams, Patch, PatchParams};
+use kube::api::{AttachParams, DeleteParams, EvictParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::live::LiveBox;
@@ -65,6 +65,21 @@ impl LiveBox {
             status.is_some_and(|status| status.stop.is_some())
         };
         self.wait_for("the stop to be recorded", intended).await
+    }
+
+    /// Ends the wait of a running command that waits ([`WAIT`](super::WAIT)).
+    ///
+    /// # Errors
+    /// When the file it waits for cannot be made in the container.
+    pub async fn tell(&self) -> Result<()> {
+        let pod = self.has_a_pod("its pod", |_| true).await?.name_any();
+        let params = AttachParams::default().container(boxes_crds::CONTAINER);
+        let making = self.pods.exec(&pod, ["touch", "/told"], &params).await;
+        let mut making = making.with_context(|| format!("cannot exec in pod {pod}"))?;
+        let status = making.take_status().context("an exec without a status")?;
+        let status = status.await.context("an exec without an end")?;
+        ensure!(status.status.as_deref() == Some("Success"), "{status:?}");
+        Ok(())
     }
 
     /// Deletes the Box, as `kubectl delete --wait=false` does.

@@ -11,6 +11,9 @@ use super::world::World;
 /// The image that tests run in.
 pub const BUSYBOX: &str = crate::images::BUSYBOX;
 
+/// Waits for [`LiveBox::tell`], in a shell.
+pub const WAIT: &str = "until [ -e /told ]; do sleep 0.1; done";
+
 /// A Box about to be made. What it says is plain JSON, so that it can also say what is wrong.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BoxBuilder {
@@ -87,6 +90,12 @@ impl BoxBuilder {
     #[must_use]
     pub fn shell(self, line: &str) -> Self {
         self.runs(["sh", "-c", line])
+    }
+
+    /// A line for a shell that is run when [`LiveBox::tell`] says so, however late that is.
+    #[must_use]
+    pub fn when_told(self, line: &str) -> Self {
+        self.shell(&format!("{WAIT}; {line}"))
     }
 
     /// Limits the memory of the command.

@@ -8,8 +8,8 @@ use kube::{Api, Client, ResourceExt};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::controller::NAMESPACE;
-use super::watch::{PATIENCE, gone, until};
+use super::controller::{NAMESPACE, is_ready};
+use super::watch::{PATIENCE, first, gone, until};
 use super::world::World;
 
 const DAEMON_SET: &str = "boxes-collector";
@@ -54,7 +54,8 @@ impl Collectors {
     /// When they cannot be listed, or no others come.
     pub async fn kill(&self) -> Result<usize> {
         let mut killed = 0;
-        for pod in self.list().await? {
+        let all = self.list().await?;
+        for pod in &all {
             let uid = pod.uid().context("a pod without a UID")?;
             for pid in processes(&uid, "boxes-collector") {
                 killed += usize::from(kill_process(pid, Signal::KILL).is_ok());
@@ -62,8 +63,21 @@ impl Collectors {
             let at_once = DeleteParams::default().grace_period(0);
             self.pods().delete(&pod.name_any(), &at_once).await?;
         }
-        self.are_ready().await?;
+        for pod in &all {
+            self.is_followed(pod).await?;
+        }
         Ok(killed)
+    }
+
+    /// Waits until another collector works where this one did.
+    async fn is_followed(&self, old: &Pod) -> Result<()> {
+        let node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        let (there, uid) = (node(old), old.uid());
+        first(&self.pods(), COLLECTOR, "another collector", |pod| {
+            let is = is_ready(pod) && pod.uid() != uid && node(pod) == there;
+            is.then_some(())
+        })
+        .await
     }
 
     /// Takes them all away, and waits until they are gone.
@@ -88,7 +102,7 @@ impl Collectors {
         self.are_ready().await
     }
 
-    async fn are_ready(&self) -> Result<()> {
+    pub(super) async fn are_ready(&self) -> Result<()> {
         let ready = |set: Option<&DaemonSet>| {
             let (set, status) = (set?, set?.status.as_ref()?);
             let seen = status.observed_generation == set.metadata.generation;

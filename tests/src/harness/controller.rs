@@ -187,7 +187,7 @@ impl MetaUid for Pod {
 }
 
 /// Ready, and not on its way out.
-fn is_ready(pod: &Pod) -> bool {
+pub(super) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod
         .status
         .iter()

@@ -1,5 +1,7 @@
 //! The log API of the cluster under test, to be looked at and disturbed.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
@@ -15,6 +17,9 @@ use super::world::World;
 const DEPLOYMENT: &str = "boxes-log-api";
 const LABELS: &str = "app.kubernetes.io/name=boxes,app.kubernetes.io/component=log-api";
 const REGISTRATION: &str = "v1alpha1.output.boxes.run";
+const GROUP: &str = "output.boxes.run/v1alpha1";
+/// Nothing tells when the API server will pass a request on: it is tried.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// The log API.
 #[derive(Clone)]
@@ -79,12 +84,20 @@ impl LogApi {
         scaled.map(drop).context("cannot scale the log API")
     }
 
-    /// Waits until the API server passes requests on to it.
+    /// Waits until the API server passes requests on to it, and it answers: what the API server says
+    /// about it may be of before it was disturbed.
     ///
     /// # Errors
     /// When it does not in time.
     pub async fn is_ready(&self) -> Result<()> {
-        self.is("True").await
+        self.is("True").await?;
+        let answers = async {
+            while self.client.list_api_group_resources(GROUP).await.is_err() {
+                tokio::time::sleep(AGAIN).await;
+            }
+        };
+        let answered = tokio::time::timeout(PATIENCE, answers).await;
+        answered.context("the log API does not answer")
     }
 
     /// Waits until the API server knows that it is not there.

@@ -53,7 +53,7 @@ mod world;
 pub use ask::Ask;
 pub use audit::{Audit, Request};
 pub use boxes_crds::{Evidence, HistoryType, Reason, State, StopCause};
-pub use builder::{BUSYBOX, BoxBuilder, a_box};
+pub use builder::{BUSYBOX, BoxBuilder, WAIT, a_box};
 pub use collectors::Collectors;
 pub(crate) use collectors::{COLLECTOR, processes};
 pub use controller::{Controller, DEPLOYMENT, NAMESPACE, SERVICE_ACCOUNT, chart_arguments};

@@ -139,9 +139,9 @@ impl PlayedNode {
     /// Goes on saying that it is Ready for as long as this runs, while there is a Node object.
     pub async fn beats(&self) {
         loop {
-            tokio::time::sleep(BEAT).await;
             // It may just have been removed.
             let _ = self.says_ready(true).await;
+            tokio::time::sleep(BEAT).await;
         }
     }
 

@@ -3,6 +3,7 @@
 //! Guarantees: every version that the API server stored from the beginning on is there once, and the
 //! order is that of the store: resource versions of Boxes and pods count the same thing.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +14,7 @@ use boxes_crds::{BoxObject, BoxStatus, POD_FINALIZER};
 use futures::TryStreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::api::{ListParams, ObjectMeta, WatchEvent, WatchParams};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -116,6 +117,8 @@ fn summary(status: &BoxStatus) -> (Option<&str>, Option<&str>, Vec<&str>) {
 
 /// A story that is being written down.
 pub struct Story {
+    boxes: Chapter<BoxObject>,
+    pods: Chapter<Pod>,
     moments: Arc<Mutex<Vec<Moment>>>,
     broken: Arc<Mutex<Option<String>>>,
     news: watch::Receiver<usize>,
@@ -137,9 +140,16 @@ impl Story {
         };
         let of_box = |object: BoxObject| Seen::Box(Box::new(object));
         let of_pod = |pod: Pod| Seen::Pod(Box::new(pod));
-        writers.spawn(write(boxes, from_boxes, pen.clone(), of_box));
-        writers.spawn(write(pods, from_pods, pen, of_pod));
+        writers.spawn(write(
+            boxes.clone(),
+            from_boxes.clone(),
+            pen.clone(),
+            of_box,
+        ));
+        writers.spawn(write(pods.clone(), from_pods.clone(), pen, of_pod));
         Ok(Self {
+            boxes: Chapter::new(boxes, &from_boxes),
+            pods: Chapter::new(pods, &from_pods),
             moments,
             broken,
             news,
@@ -168,7 +178,8 @@ impl Story {
         }
     }
 
-    /// Waits until the story is as described, and tells it.
+    /// Waits until the story is as described, and tells it: all that happened until then, and perhaps
+    /// some more.
     ///
     /// # Errors
     /// When it is not in time; the message tells the story so far.
@@ -178,17 +189,14 @@ impl Story {
         is: impl Fn(&[Moment]) -> bool,
     ) -> Result<Vec<Moment>> {
         let search = async {
-            loop {
-                let all = self.so_far();
-                if is(&all) {
-                    return self.whole().map(|()| all);
-                }
-                self.whole()?;
-                self.news
-                    .changed()
-                    .await
-                    .context("the watches of the story ended")?;
-            }
+            self.reach(is).await?;
+            // The watches of Boxes and of pods are two: one may be behind what the other has told.
+            let (boxes, pods) = (self.boxes.list().await?, self.pods.list().await?);
+            let is_told = |all: &[Moment]| {
+                boxes.is_told(all, |it| it.a_box().map(Resource::meta))
+                    && pods.is_told(all, |it| it.pod().map(Resource::meta))
+            };
+            self.reach(is_told).await
         };
         match tokio::time::timeout(PATIENCE, search).await {
             Ok(told) => told,
@@ -197,6 +205,20 @@ impl Story {
                 PATIENCE.as_secs(),
                 tell(&self.so_far())
             ),
+        }
+    }
+
+    async fn reach(&self, is: impl Fn(&[Moment]) -> bool) -> Result<Vec<Moment>> {
+        let mut news = self.news.clone();
+        loop {
+            let all = self.so_far();
+            self.whole()?;
+            if is(&all) {
+                return Ok(all);
+            }
+            news.changed()
+                .await
+                .context("the watches of the story ended")?;
         }
     }
 
@@ -221,6 +243,62 @@ impl Story {
                 news = self.news.changed() => news.context("the watches of the story ended")?,
             }
         }
+    }
+}
+
+/// The objects of one kind that a story is about.
+struct Chapter<K> {
+    api: Api<K>,
+    /// What was changed last at that version or before is not told.
+    from: u64,
+}
+
+/// What there was of them at one instant: their versions, by UID.
+struct There {
+    versions: BTreeMap<String, u64>,
+    from: u64,
+}
+
+impl<K> Chapter<K>
+where
+    K: Resource + Clone + Debug + DeserializeOwned,
+{
+    fn new(api: Api<K>, from: &str) -> Self {
+        let from = from.parse().unwrap_or_default();
+        Self { api, from }
+    }
+
+    async fn list(&self) -> Result<There> {
+        let all = self.api.list(&ListParams::default()).await?.items;
+        let version = |object: &K| object.resource_version()?.parse().ok();
+        let known = |object: K| Some((object.uid()?, version(&object)?));
+        Ok(There {
+            versions: all.into_iter().filter_map(known).collect(),
+            from: self.from,
+        })
+    }
+}
+
+impl There {
+    /// Whether a story has come as far: of what is there it has told the last change, and of what it told
+    /// of and is not there the end.
+    fn is_told<'a>(
+        &self,
+        story: &'a [Moment],
+        meta: impl Fn(&'a Moment) -> Option<&'a ObjectMeta>,
+    ) -> bool {
+        let mut last: BTreeMap<&str, &Moment> = BTreeMap::new();
+        for moment in story {
+            if let Some(uid) = meta(moment).and_then(|meta| meta.uid.as_deref()) {
+                last.insert(uid, moment);
+            }
+        }
+        let changes = self.versions.iter().all(|(uid, version)| {
+            let told = last.get(uid.as_str()).map_or(self.from, |it| it.version);
+            told >= *version
+        });
+        let mut all = last.iter();
+        changes && all.all(|(uid, moment)| moment.gone || self.versions.contains_key(*uid))
     }
 }
 

@@ -17,10 +17,12 @@ use tokio::sync::RwLock;
 
 use super::access;
 use super::audit::Audit;
+use super::collectors::Collectors;
 use super::controller::Controller;
 use super::dump::dump;
 use super::kubectl::Kubectl;
 use super::live::LiveBox;
+use super::log_api::LogApi;
 use super::node;
 use super::story::Story;
 use super::watch::{PATIENCE, gone, until};
@@ -58,7 +60,8 @@ pub async fn e2e_steady(test: impl AsyncFnOnce(&World) -> Result<()>) {
     Box::pin(run(test, false)).await;
 }
 
-/// Runs a test that disturbs one of them. Afterwards the controller runs again, however the test ended.
+/// Runs a test that disturbs one of them. Afterwards all of them work again, however the test ended, or
+/// it has failed.
 ///
 /// # Panics
 /// When the test fails; the message tells what happened in its namespace.
@@ -85,7 +88,7 @@ async fn run(test: impl AsyncFnOnce(&World) -> Result<()>, disturbs: bool) {
         None => String::new(),
     };
     let resumed = if disturbs {
-        world.controller().resume().await
+        world.is_undisturbed().await
     } else {
         Ok(())
     };
@@ -257,6 +260,13 @@ impl World {
     #[must_use]
     pub fn audit(&self) -> Option<Audit> {
         Audit::of_this_machine(&access::kubeconfig_path().ok()?)
+    }
+
+    /// Waits until the controller runs again and all programs of Boxes work.
+    async fn is_undisturbed(&self) -> Result<()> {
+        self.controller().resume().await?;
+        Collectors::of(self).are_ready().await?;
+        LogApi::of(self).is_ready().await
     }
 
     /// This machine's test cluster, if that is the cluster under test.

@@ -11,12 +11,12 @@ use serde_json::json;
 
 use crate::help::UNTIL_TOLD;
 
-/// How long it may take.
-const A_MINUTE: Duration = Duration::from_mins(1);
+/// It takes some 20 s; what stays until someone looks would stay for ever.
+const IN_THE_END: Duration = Duration::from_secs(150);
 
 /// One ignores TERM, and one has a record that this build cannot read.
 #[tokio::test]
-async fn a_namespace_full_of_running_boxes_goes_within_a_minute() {
+async fn a_namespace_full_of_running_boxes_goes() {
     e2e_steady(async |world| {
         let mut all: Vec<LiveBox> = Vec::new();
         for number in 0..14 {
@@ -43,7 +43,7 @@ async fn a_namespace_full_of_running_boxes_goes_within_a_minute() {
             &namespaces,
             name,
             "the namespace to be gone",
-            A_MINUTE,
+            IN_THE_END,
             is_gone,
         )
         .await

@@ -1,7 +1,8 @@
 //! Ends that something else has a part in: memory, deadlines, other people, the node.
 
 use anyhow::Context;
-use boxes_tests::harness::{Reason, State, a_box, e2e, e2e_alone, tell};
+use boxes_crds::BoxObject;
+use boxes_tests::harness::{Reason, State, a_box, e2e, e2e_alone, e2e_steady, tell};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
@@ -68,7 +69,7 @@ async fn an_oom_kill_that_the_command_survives_is_in_the_history_and_is_not_the_
 
 #[tokio::test]
 async fn a_command_that_runs_past_its_deadline_ends_as_timeout_without_a_code() {
-    e2e(async |world| {
+    e2e_steady(async |world| {
         let it = a_box("timeout")
             .runs(["sleep", "1000"])
             .active_deadline_seconds(2)
@@ -85,7 +86,7 @@ async fn a_command_that_runs_past_its_deadline_ends_as_timeout_without_a_code() 
 
 #[tokio::test]
 async fn a_handler_that_exits_0_at_the_deadline_makes_it_no_success() {
-    e2e(async |world| {
+    e2e_steady(async |world| {
         let it = a_box("handled-timeout")
             .shell("trap 'exit 0' TERM; sleep 1000 & wait")
             .active_deadline_seconds(2)
@@ -101,7 +102,7 @@ async fn a_handler_that_exits_0_at_the_deadline_makes_it_no_success() {
 /// one the times of the command. On a machine so slow that the command really ran into its deadline, that is the right answer.
 #[tokio::test]
 async fn a_command_that_is_done_before_its_deadline_has_no_timeout() {
-    e2e(async |world| {
+    e2e_steady(async |world| {
         let mut story = world.story().await?;
         let it = a_box("just-in-time")
             .shell("sleep 2; exit 0")
@@ -143,8 +144,15 @@ async fn an_image_that_never_comes_ends_the_box_at_its_start_deadline() {
         let it = a_box("never")
             .image("127.0.0.1:1/none:1")
             .runs(["true"])
-            .start_deadline_seconds(5)
+            .start_deadline_seconds(30)
             .create(world)
+            .await?;
+        let refused = |object: &BoxObject| {
+            let status = object.status.as_ref();
+            let message = status.and_then(|status| status.message.as_deref());
+            message.is_some_and(|message| message.contains("refused"))
+        };
+        it.wait_for("the reason why it does not come", refused)
             .await?;
         it.ends_as(State::Stopped, Reason::StartFailed)
             .saying("127.0.0.1:1/none:1")
@@ -255,7 +263,7 @@ async fn a_sidecar_that_outlives_the_command_is_stopped_and_has_no_part_in_the_e
 async fn a_drain_that_comes_after_the_end_changes_nothing() {
     e2e_alone(async |world| {
         let it = a_box("late-drain")
-            .shell("sleep 6; exit 5")
+            .when_told("exit 5")
             .create(world)
             .await?;
         let (pod, end) = ended_in_a_pause(world, &it).await?;
@@ -271,10 +279,7 @@ async fn a_drain_that_comes_after_the_end_changes_nothing() {
 #[tokio::test]
 async fn a_pod_that_is_force_deleted_after_the_end_still_gives_its_evidence() {
     e2e_alone(async |world| {
-        let it = a_box("forced")
-            .shell("sleep 6; exit 8")
-            .create(world)
-            .await?;
+        let it = a_box("forced").when_told("exit 8").create(world).await?;
         let (_, end) = ended_in_a_pause(world, &it).await?;
         a_second_after(end.finished_at.as_ref()).await?;
         let kubectl = world.kubectl()?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use boxes_crds::{BoxObject, BoxStatus};
 use boxes_tests::harness::{
-    Kstatus, LiveBox, Moment, Reason, State, World, a_box, e2e, kstatus, tell,
+    Kstatus, LiveBox, Moment, Reason, State, World, a_box, e2e, e2e_steady, kstatus, tell,
 };
 use serde_json::json;
 
@@ -83,7 +83,7 @@ async fn a_box_that_is_being_deleted_is_terminating() {
 
 #[tokio::test]
 async fn only_a_return_with_0_and_a_requested_stop_are_no_failure() {
-    e2e(async |world| {
+    e2e_steady(async |world| {
         let succeeds = a_box("succeeds").runs(["true"]).create(world).await?;
         let fails = a_box("fails").shell("exit 3").create(world).await?;
         let overdue = a_box("overdue").runs(["sleep", "1000"]);
@@ -207,7 +207,7 @@ fn transitions_are_kept(versions: &[&BoxStatus]) -> Result<usize> {
 
 #[tokio::test]
 async fn a_transition_time_moves_only_with_the_status_of_its_condition() {
-    e2e(async |world| {
+    e2e_steady(async |world| {
         let mut story = world.story().await?;
         let it = a_box("timed")
             .shell("sleep 5; exit 3")

@@ -1,6 +1,7 @@
 //! What the controller counts.
 
-use boxes_tests::harness::{Reason, State, a_box, e2e_steady};
+use anyhow::Context;
+use boxes_tests::harness::{PATIENCE, Reason, State, a_box, e2e_steady};
 
 #[tokio::test]
 async fn an_ending_is_counted_by_its_reason_and_with_its_lag() {
@@ -50,13 +51,18 @@ async fn boxes_are_counted_by_their_state() {
             .create(world)
             .await?;
         it.is(State::Pending).await?;
-        let metrics = world.controller().metrics().await?;
-        let pending = metrics.sum("boxes_by_state", &[("state", "Pending")]);
-        assert!(
-            pending.is_some_and(|count| count >= 1.0),
-            "{}",
-            metrics.text()
-        );
+        // Its own watch may tell it later than ours told us.
+        let counted = async {
+            loop {
+                let metrics = world.controller().metrics().await?;
+                let pending = metrics.sum("boxes_by_state", &[("state", "Pending")]);
+                if pending.is_some_and(|count| count >= 1.0) {
+                    return anyhow::Ok(metrics);
+                }
+            }
+        };
+        let metrics = tokio::time::timeout(PATIENCE, counted).await;
+        let metrics = metrics.context("it is not counted")??;
         for state in ["Materializing", "Running", "Stopped", "Exited"] {
             let count = metrics.sum("boxes_by_state", &[("state", state)]);
             assert!(count.is_some(), "no {state}: {}", metrics.text());

@@ -185,11 +185,13 @@ async fn a_ttl_deletes_the_box_after_its_end() {
 
 #[tokio::test]
 async fn kubernetes_events_tell_the_life_too() {
-    e2e(async |world| {
+    e2e_steady(async |world| {
         let (_, _) = a_life(world, "events").await?;
         let events: Api<Event> = world.api();
-        let is_last = |event: &Event| (event.reason.as_deref() == Some("Exited")).then_some(());
-        first(&events, "", "the last Event", is_last).await?;
+        for reason in ["Started", "Exited"] {
+            let is_it = |event: &Event| (event.reason.as_deref() == Some(reason)).then_some(());
+            first(&events, "", reason, is_it).await?;
+        }
         let list = events.list(&ListParams::default()).await?;
         let about_box = |event: &&Event| {
             event

@@ -31,17 +31,10 @@ fn pods_of(told: &[Moment], uid: &str) -> usize {
 async fn a_box_that_runs_through_a_restart_is_recorded_once() {
     e2e_alone(async |world| {
         let mut story = world.story().await?;
-        let it = a_box("survives")
-            .shell("sleep 8; exit 3")
-            .create(world)
-            .await?;
+        let it = a_box("survives").when_told("exit 3").create(world).await?;
         let before = it.is(State::Running).await?.run.context("no run")?;
         world.controller().restart().await?;
-        let object = it.get().await?;
-        assert!(
-            object.status.is_some_and(|status| status.reason.is_none()),
-            "it ended too early"
-        );
+        it.tell().await?;
         it.ends_as(State::Exited, Reason::Exit).with_code(3).await?;
         let status = it.is_cleaned_up().await?;
         assert_eq!(history(&status), A_LIFE);
@@ -62,10 +55,7 @@ async fn a_box_that_runs_through_a_restart_is_recorded_once() {
 #[tokio::test]
 async fn an_end_that_nobody_saw_is_recorded_afterwards_with_its_own_time() {
     e2e_alone(async |world| {
-        let it = a_box("unseen")
-            .shell("sleep 6; exit 3")
-            .create(world)
-            .await?;
+        let it = a_box("unseen").when_told("exit 3").create(world).await?;
         let (_, end) = ended_in_a_pause(world, &it).await?;
         world.controller().resume().await?;
         let status = it.ends_as(State::Exited, Reason::Exit).with_code(3).await?;
@@ -150,13 +140,14 @@ async fn many_ends_that_wait_for_a_new_controller_are_all_recorded_and_cleaned_u
         let mut all = Vec::new();
         for number in 0..8 {
             let name = format!("waits-{number}");
-            all.push(a_box(name).shell("sleep 5; exit 3").create(world).await?);
+            all.push(a_box(name).when_told("exit 3").create(world).await?);
         }
         for it in &all {
             it.is(State::Running).await?;
         }
         world.controller().pause().await?;
         for it in &all {
+            it.tell().await?;
             it.has_a_finished_pod().await?;
         }
         let (deleted, kept) = all.split_at(4);

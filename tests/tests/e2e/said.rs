@@ -1,7 +1,9 @@
 //! Kubernetes Events, and the deletion of what ended long enough ago.
 
 use anyhow::{Context, Result, ensure};
-use boxes_tests::harness::{LiveBox, Moment, Reason, State, World, a_box, e2e, first, tell};
+use boxes_tests::harness::{
+    LiveBox, Moment, Reason, State, World, a_box, e2e, e2e_steady, first, tell,
+};
 use jiff::SignedDuration;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
@@ -47,12 +49,15 @@ fn count(all: &[(String, String)], type_: &str, reason: &str) -> usize {
 
 #[tokio::test]
 async fn a_stop_and_what_came_of_it_are_said_once_each_and_are_no_warning() {
-    e2e(async |world| {
+    e2e_steady(async |world| {
         let it = a_box("stopped").shell(UNTIL_TOLD).create(world).await?;
         it.says("ready").await?;
         it.is(State::Running).await?;
         it.stop().await?;
         it.is_cleaned_up().await?;
+        for reason in ["Started", "StopRequested"] {
+            is_said(world, &it, reason).await?;
+        }
         let last = is_said(world, &it, "Exited").await?;
         let note = last.note.unwrap_or_default();
         assert!(note.contains("Stopped/Stopped"), "{note}");
@@ -68,7 +73,7 @@ async fn a_stop_and_what_came_of_it_are_said_once_each_and_are_no_warning() {
 
 #[tokio::test]
 async fn an_end_by_lack_of_memory_is_a_warning() {
-    e2e(async |world| {
+    e2e_steady(async |world| {
         let it = a_box("hungry")
             .runs(["dd", "if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"])
             .memory_limit("32Mi")
@@ -88,7 +93,7 @@ async fn an_end_by_lack_of_memory_is_a_warning() {
 
 #[tokio::test]
 async fn a_refusal_is_said_once_with_the_servers_own_words() {
-    e2e(async |world| {
+    e2e_steady(async |world| {
         let it = a_box("refused")
             .service_account_name("nobody")
             .create(world)
@@ -108,7 +113,7 @@ async fn a_refusal_is_said_once_with_the_servers_own_words() {
 
 #[tokio::test]
 async fn a_slow_start_is_said_when_a_node_is_found_and_when_the_command_runs() {
-    e2e(async |world| {
+    e2e_steady(async |world| {
         let wait = json!({"name": "wait", "image": "busybox", "command": ["sleep", "5"]});
         let it = a_box("slow")
             .runs(["true"])
@@ -117,6 +122,7 @@ async fn a_slow_start_is_said_when_a_node_is_found_and_when_the_command_runs() {
             .await?;
         it.is(State::Materializing).await?;
         it.is_cleaned_up().await?;
+        is_said(world, &it, "Scheduled").await?;
         is_said(world, &it, "Exited").await?;
         let all = said(world, &it).await?;
         assert_eq!(count(&all, "Normal", "Scheduled"), 1, "{all:?}");

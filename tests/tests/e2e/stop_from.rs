@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use boxes_crds::{BoxObject, BoxStatus, condition};
 use boxes_tests::harness::{
-    LiveBox, Moment, Reason, SlowRegistry, State, a_box, e2e, e2e_alone, tell,
+    LiveBox, Moment, Reason, SlowRegistry, State, WAIT, a_box, e2e, e2e_alone, tell,
 };
 use k8s_openapi::api::core::v1::{Pod, ResourceQuota};
 use kube::ResourceExt;
@@ -11,9 +11,6 @@ use kube::api::{LogParams, PostParams};
 use serde_json::json;
 
 use crate::help::{UNTIL_TOLD, end_of, has_ended, history};
-
-/// A command that takes its time to end when it is told to, and says so.
-const SLOWLY: &str = "trap 'sleep 6; echo bye; exit 7' TERM; echo ready; sleep 1000 & wait";
 
 fn is_stopping(object: &BoxObject) -> bool {
     let status = object.status.as_ref();
@@ -169,9 +166,10 @@ async fn a_running_box_is_stopped_in_the_order_intent_stop_record_delete() {
 #[tokio::test]
 async fn what_a_stopped_command_said_can_be_read_until_its_end_is_recorded() {
     e2e_alone(async |world| {
+        let slowly = format!("trap '{WAIT}; echo bye; exit 7' TERM; echo ready; sleep 1000 & wait");
         let it = a_box("readable")
-            .shell(SLOWLY)
-            .termination_grace_period_seconds(30)
+            .shell(&slowly)
+            .termination_grace_period_seconds(120)
             .create(world)
             .await?;
         it.says("ready").await?;
@@ -180,6 +178,7 @@ async fn what_a_stopped_command_said_can_be_read_until_its_end_is_recorded() {
         it.has_a_pod("the stop to reach the pod", asked_to_stop)
             .await?;
         world.controller().pause().await?;
+        it.tell().await?;
         let (pod, end) = it.has_a_finished_pod().await?;
         assert_eq!(end.exit_code, 7, "{end:?}");
         assert!(pod.metadata.deletion_timestamp.is_none(), "{pod:?}");

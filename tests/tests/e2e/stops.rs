@@ -87,10 +87,7 @@ async fn a_stop_before_the_command_started_has_neither_code_nor_signal() {
 #[tokio::test]
 async fn a_stop_that_comes_after_the_end_changes_nothing() {
     e2e_alone(async |world| {
-        let it = a_box("late-stop")
-            .shell("sleep 6; exit 4")
-            .create(world)
-            .await?;
+        let it = a_box("late-stop").when_told("exit 4").create(world).await?;
         ended_in_a_pause(world, &it).await?;
         it.stop().await?;
         world.controller().resume().await?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use boxes_tests::harness::{
-    BoxBuilder, Evidence, LiveBox, Reason, State, World, a_box, e2e, e2e_alone,
+    BoxBuilder, Evidence, LiveBox, Reason, State, World, a_box, e2e, e2e_alone, e2e_steady,
 };
 use k8s_openapi::api::core::v1::{Pod, PodSpec, ResourceQuota};
 use k8s_openapi::api::node::v1::RuntimeClass;
@@ -61,7 +61,7 @@ async fn remove_runtime(world: &World) -> Result<()> {
 
 #[tokio::test]
 async fn a_pod_that_is_supervised_still_reads_like_its_box() {
-    e2e(async |world| {
+    e2e_steady(async |world| {
         let it = a_box("readable")
             .runs(["sh", "-c"])
             .args(["exit 5"])

@@ -194,7 +194,7 @@ async fn a_collector_that_comes_after_the_end_saves_it_all() {
 /// A kubelet and a collector that start again, while the box goes on.
 #[tokio::test]
 async fn a_node_whose_programs_start_again_loses_and_doubles_nothing_where_the_node_is_here() {
-    e2e_steady(async |world| {
+    e2e_alone(async |world| {
         let Some(cluster) = world.own_cluster() else {
             return Ok(());
         };

@@ -6,24 +6,24 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, ensure};
 use boxes_crds::{BOX_UID_LABEL, BoxStatus};
 use boxes_tests::harness::{
-    BoxBuilder, HostController, LiveBox, Moment, Reason, State, World, a_box, e2e_alone, tell,
+    BoxBuilder, DEPLOYMENT, HostController, LiveBox, Moment, NAMESPACE, PATIENCE, Reason, State,
+    World, a_box, e2e_alone, tell,
 };
 use futures::future::try_join_all;
-use kube::ResourceExt;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::{Api, ResourceExt};
 
 use crate::help::{UNTIL_TOLD, has_ended};
 
 /// How many boxes of each kind.
-const EACH: usize = 8;
+const EACH: usize = 6;
 
 /// How often the controller is killed.
 const KILLS: usize = 12;
 
 /// A controller that has nothing to do is killed after so long all the same.
 const IDLE: Duration = Duration::from_secs(3);
-
-/// A lease that its dead holder's successor had to wait for would take three times as long.
-const AT_ONCE: Duration = Duration::from_secs(5);
 
 /// What becomes of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +128,7 @@ async fn kill_again_and_again(controller: &mut HostController, seed: u64) -> Res
         let _ = tokio::time::timeout(IDLE, busy).await;
         controller.kill().await?;
         controller.start()?;
-        controller.leads(AT_ONCE).await?;
+        controller.leads(PATIENCE).await?;
     }
     Ok(())
 }
@@ -226,14 +226,24 @@ async fn nothing_is_left(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Its lease would let another wait for 15 s.
+/// When the lease was acquired, and how often it has changed hands.
+async fn lease(world: &World) -> Result<(Option<MicroTime>, Option<i32>)> {
+    let leases: Api<Lease> = Api::namespaced(world.client(), NAMESPACE);
+    let spec = leases.get(DEPLOYMENT).await?.spec.unwrap_or_default();
+    Ok((spec.acquire_time, spec.lease_transitions))
+}
+
+/// Another would have to wait until the lease is old, and would then have acquired it anew.
 #[tokio::test]
-async fn a_killed_holder_of_the_lease_leads_again_at_once_under_its_own_name() {
+async fn a_killed_holder_of_the_lease_leads_again_under_its_own_name_without_a_wait() {
     e2e_alone(async |world| {
         let mut controller = world.host_controller().await?;
+        let before = lease(world).await?;
         controller.kill().await?;
         controller.start()?;
-        controller.leads(AT_ONCE).await?;
+        controller.leads(PATIENCE).await?;
+        let after = lease(world).await?;
+        ensure!(before == after, "{before:?}, then {after:?}");
         let it = a_box("proof").shell("exit 3").create(world).await?;
         it.ends_as(State::Exited, Reason::Exit).with_code(3).await?;
         controller.stop().await

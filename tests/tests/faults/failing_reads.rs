@@ -7,6 +7,7 @@ use boxes_tests::harness::{
     Fault, HostController, LiveBox, Met, Moment, Reason, State, Story, World, a_box, e2e_alone,
     tell,
 };
+use futures::future::try_join_all;
 use kube::ResourceExt;
 
 use crate::help::{UNTIL_TOLD, has_ended};
@@ -69,12 +70,15 @@ async fn a_read_of_one_object_that_fails_in_any_way_takes_nothing_away() {
     e2e_alone(async |world| {
         let mut story = world.story().await?;
         let controller = world.host_controller().await?;
-        let (mut deleted, mut stopped, mut lost) = (Vec::new(), Vec::new(), Vec::new());
-        for (name, _) in FAULTS {
-            deleted.push(a_running_box(world, format!("{name}-deleted")).await?);
-            stopped.push(a_running_box(world, format!("{name}-stopped")).await?);
-            lost.push(a_running_box(world, format!("{name}-lost")).await?);
-        }
+        let for_each_fault = async |end: &str| {
+            let names = FAULTS.map(|(name, _)| format!("{name}-{end}"));
+            try_join_all(names.map(|name| a_running_box(world, name))).await
+        };
+        let (deleted, stopped, lost) = tokio::try_join!(
+            for_each_fault("deleted"),
+            for_each_fault("stopped"),
+            for_each_fault("lost")
+        )?;
         let proxy = controller.proxy();
         let namespace = world.namespace().to_owned();
         proxy.fails(move |ask| {
@@ -157,12 +161,10 @@ async fn a_list_or_watch_that_fails_in_any_way_takes_nothing_away() {
         let kept = a_running_box(world, "kept".to_owned()).await?;
         let deleted = a_running_box(world, "deleted".to_owned()).await?;
         let stopped = a_running_box(world, "stopped".to_owned()).await?;
-        let waits = a_box("waits")
-            .shell("sleep 2; exit 3")
-            .create(world)
-            .await?;
+        let waits = a_box("waits").when_told("exit 3").create(world).await?;
         waits.is(State::Running).await?;
         controller.kill().await?;
+        waits.tell().await?;
         waits.has_a_finished_pod().await?;
         deleted.delete().await?;
         stopped.stop().await?;

@@ -22,7 +22,7 @@ use super::super::test_certificates::Identity;
 use super::super::tls::provider;
 
 /// How long anything may take in a test.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(30);
 
 pub(super) enum Client {
     One(http1::SendRequest<Empty<Bytes>>),
@@ -145,8 +145,7 @@ impl Answer {
 
     /// The next piece, if one comes before long.
     pub(super) async fn piece(&mut self) -> Option<Bytes> {
-        let soon = Duration::from_secs(1);
-        let frame = tokio::time::timeout(soon, self.body.frame()).await.ok()??;
+        let frame = tokio::time::timeout(SOON, self.body.frame()).await.ok()??;
         frame.ok()?.into_data().ok()
     }
 

@@ -69,8 +69,8 @@ fn timing() -> Timing {
         poll: (short, short),
         recheck: Duration::from_millis(50),
         pause: short,
-        patience: Duration::from_millis(400),
-        answer: Duration::from_millis(500),
+        patience: Duration::from_secs(2),
+        answer: Duration::from_secs(3),
         first: Duration::from_millis(50),
     }
 }

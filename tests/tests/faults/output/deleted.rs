@@ -1,7 +1,7 @@
 //! Boxes that are deleted, alone or with their namespace, while their archive is away.
 
 use anyhow::Result;
-use boxes_tests::harness::{World, e2e, gone};
+use boxes_tests::harness::{World, e2e, e2e_steady, gone};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::Api;
 use kube::api::DeleteParams;
@@ -84,5 +84,5 @@ async fn with_its_namespace(world: &World) -> Result<()> {
 
 #[tokio::test]
 async fn a_namespace_deleted_while_the_archive_is_away_goes_without_waiting() {
-    e2e(with_its_namespace).await;
+    e2e_steady(with_its_namespace).await;
 }
