@@ -13,6 +13,8 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
+use crate::door;
+
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What the answers depend on.
@@ -66,7 +68,7 @@ pub async fn serve(
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .with_state(Arc::new(health) as Arc<dyn Health>);
-    tokio::spawn(async move { axum::serve(listener, routes).await });
+    tokio::spawn(door::serve(listener, routes));
     Ok(address)
 }
 
@@ -87,6 +89,8 @@ async fn metrics(State(health): State<Arc<dyn Health>>) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
@@ -110,6 +114,10 @@ mod tests {
     async fn asked(health: Told, path: &str) -> String {
         let listen = "127.0.0.1:0".parse().unwrap();
         let address = serve("--listen", listen, Arc::new(health)).await.unwrap();
+        get(address, path).await
+    }
+
+    async fn get(address: SocketAddr, path: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let request = format!("GET {path} HTTP/1.0\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -147,6 +155,47 @@ mod tests {
             "{answer}"
         );
         assert!(answer.ends_with("boxes 1"), "{answer}");
+    }
+
+    /// A client that begins a request and does not end it.
+    async fn begin(address: SocketAddr, head: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let _ = stream.write_all(b"GET /livez HTTP/1.1\r\nx: ").await;
+        let _ = stream.write_all(head).await;
+        stream
+    }
+
+    /// Whether the server has closed a connection.
+    async fn is_closed(mut stream: TcpStream) -> bool {
+        let mut rest = Vec::new();
+        let reading = stream.read_to_end(&mut rest);
+        tokio::time::timeout(Duration::from_secs(5), reading)
+            .await
+            .is_ok()
+    }
+
+    #[tokio::test]
+    async fn clients_that_stay_make_room_for_new_ones() {
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let address = serve("--listen", listen, Told(None, None)).await.unwrap();
+        let mut stays = Vec::new();
+        for _ in 0..door::OPEN + 3 {
+            stays.push(begin(address, b"").await);
+        }
+        let answer = get(address, "/readyz").await;
+        assert!(answer.ends_with("ok"), "{answer}");
+        // A place was made for each of three, and for the one that was answered.
+        for stream in stays.drain(..4) {
+            assert!(is_closed(stream).await);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_head_without_an_end_takes_no_memory_without_an_end() {
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let address = serve("--listen", listen, Told(None, None)).await.unwrap();
+        let long = begin(address, &vec![b'x'; door::HEAD * 2]).await;
+        assert!(is_closed(long).await);
     }
 
     #[tokio::test]

@@ -3,13 +3,14 @@
 //! | question | file |
 //! |---|---|
 //! | how do log lines look, and which are written | `logging.rs` |
-//! | what is answered to probes and scrapers | `health.rs` |
+//! | what is answered to probes and scrapers, and over which connections | `health.rs`, `door.rs` |
 //! | which signals end the process | `signals.rs` |
 //! | does an answer say that an object does not exist | `absence.rs` |
 
 #![forbid(unsafe_code)]
 
 mod absence;
+mod door;
 mod health;
 mod logging;
 mod signals;

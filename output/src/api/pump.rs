@@ -17,7 +17,7 @@ use super::render::Renderer;
 use super::slots::Slot;
 use crate::archive::{Entry, Manifest, Start};
 
-/// Trailer: the number of the entry to go on with.
+/// Trailer: the number of the entry to go on with, if there is one that does.
 pub(crate) const NEXT: HeaderName = HeaderName::from_static("x-boxes-next");
 /// Trailer: how many gaps were passed.
 pub(crate) const GAPS: HeaderName = HeaderName::from_static("x-boxes-gaps");
@@ -43,7 +43,8 @@ pub(crate) struct Pump {
 /// How far a body is.
 #[derive(Default)]
 pub(crate) struct Progress {
-    next: Option<u64>,
+    /// The last entry that was rendered.
+    last: Option<u64>,
     finished: bool,
 }
 
@@ -93,10 +94,7 @@ impl Pump {
                 return;
             };
             self.renderer.write(&entry, out);
-            // An entry that may have been cut by the limit is not behind us.
-            if !self.renderer.is_full() {
-                self.progress.next = Some(entry.number + 1);
-            }
+            self.progress.last = Some(entry.number);
         }
     }
 
@@ -114,11 +112,14 @@ impl Pump {
     }
 
     fn next(&self) -> Option<u64> {
-        self.progress.next.or(match self.feed.start {
+        if let Some(last) = self.progress.last {
+            return self.renderer.ends_well().then_some(last + 1);
+        }
+        match self.feed.start {
             Start::Entry(number) => Some(number),
             Start::Beginning => Some(0),
             Start::Time(_) | Start::TailLines { .. } => None,
-        })
+        }
     }
 
     async fn saved(&mut self) -> &'static str {

@@ -23,6 +23,8 @@ pub(crate) struct Renderer {
     /// Bytes that may still be written.
     left: Option<u64>,
     at_line_start: bool,
+    /// Whether the limit has cut an entry.
+    cut: bool,
     gap_count: u64,
 }
 
@@ -44,6 +46,7 @@ impl Renderer {
             skip: options.skip_bytes,
             left: options.limit_bytes,
             at_line_start: true,
+            cut: false,
             gap_count: 0,
         }
     }
@@ -59,6 +62,12 @@ impl Renderer {
     /// Whether the limit is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.left == Some(0)
+    }
+
+    /// Whether an answer that begins with the next entry goes on where this one ends. It begins a line:
+    /// with timestamps it must not be in the middle of one.
+    pub(crate) const fn ends_well(&self) -> bool {
+        !self.cut && (self.at_line_start || !self.timestamps)
     }
 
     /// How many gaps there were.
@@ -118,6 +127,7 @@ impl Renderer {
             .left
             .map_or(bytes.len(), |left| bytes.len().min(saturate(left)));
         self.left = self.left.map(|left| left - taken as u64);
+        self.cut |= taken < bytes.len();
         out.extend_from_slice(&bytes[..taken]);
     }
 }

@@ -55,20 +55,32 @@ impl Archive {
         cluster.claimed.get_or_try_init(claim).await.copied()
     }
 
+    /// Reads before it writes: of an archive that is full, the output of deleted boxes is to go.
     async fn claim_for(&self, uid: &Uid) -> Result<()> {
         let path = layout::cluster(&self.root);
+        if let Some(owner) = self.get_json::<Owner>(&path).await? {
+            return owner.is(uid);
+        }
         let owner = Owner { uid: uid.clone() };
         if self.create(&path, &json(&owner)?).await? == Put::Done {
             return Ok(());
         }
         match self.get_json::<Owner>(&path).await? {
-            Some(owner) if owner.uid == *uid => Ok(()),
-            Some(owner) => Err(Error::Foreign {
-                cluster: owner.uid.to_string(),
-            }),
+            Some(owner) => owner.is(uid),
             None => Err(Error::NotFound {
                 what: path.to_string(),
             }),
         }
+    }
+}
+
+impl Owner {
+    fn is(&self, uid: &Uid) -> Result<()> {
+        if self.uid == *uid {
+            return Ok(());
+        }
+        Err(Error::Foreign {
+            cluster: self.uid.to_string(),
+        })
     }
 }

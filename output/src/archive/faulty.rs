@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use futures::stream::BoxStream;
+use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
@@ -40,6 +40,8 @@ pub(crate) struct Faulty {
     plan: Mutex<VecDeque<Fault>>,
     /// Fails everything for as long as it is set, reads too.
     always: Mutex<Option<Fault>>,
+    /// What the next list shows.
+    stale: Mutex<Option<Vec<ObjectMeta>>>,
     crashed: Notify,
 }
 
@@ -53,6 +55,12 @@ impl Faulty {
 
     pub(crate) fn always(&self, fault: Option<Fault>) {
         *self.always.lock().unwrap() = fault;
+    }
+
+    /// Lets the next list show what there is now, whenever it comes.
+    pub(crate) async fn next_list_is_of_now(&self) {
+        let now = self.inner.list(None).try_collect().await.unwrap();
+        *self.stale.lock().unwrap() = Some(now);
     }
 
     /// Waits until a write crashes its writer.
@@ -145,6 +153,9 @@ impl ObjectStore for Faulty {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        if let Some(stale) = self.stale.lock().unwrap().take() {
+            return futures::stream::iter(stale.into_iter().map(Ok)).boxed();
+        }
         match self.check() {
             Ok(()) => self.inner.list(prefix),
             Err(error) => Box::pin(futures::stream::once(std::future::ready(Err(error)))),

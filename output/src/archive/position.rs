@@ -13,6 +13,9 @@ use super::entry::Stream;
 pub struct Position {
     /// The mark of the file; empty if none was read.
     pub file: String,
+    /// Of which attempt of the container it is.
+    #[serde(default)]
+    pub attempt: u32,
     /// How many bytes of it, uncompressed, were read.
     pub offset: u64,
     /// The line that the place is inside of, if it is a very long one.

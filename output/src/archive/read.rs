@@ -10,6 +10,7 @@ use super::entry::Entry;
 use super::error::{Error, Result};
 use super::key::{RunKey, Uid};
 use super::manifest::Manifest;
+use super::names::Names;
 use super::reader::{Reader, Start};
 use super::seek::seek;
 use super::store::Archive;
@@ -18,6 +19,8 @@ use super::store::Archive;
 const POLL: Duration = Duration::from_millis(200);
 /// Every how many polls it also looks for the end.
 const END_EVERY: u32 = 5;
+/// How often the beginning is looked for, while segments are merged away under the search.
+const TRIES: u32 = 10;
 
 impl Reader for Archive {
     fn runs<'a>(&'a self, box_uid: &'a Uid) -> BoxFuture<'a, Result<Vec<RunKey>>> {
@@ -74,15 +77,20 @@ impl Reading {
         Ok(found.map(|entries| (entries, self)))
     }
 
+    /// What is listed may be merged before it is looked at: then it is listed again.
     async fn begin(&self) -> Result<Cursor> {
-        let names = self.archive.names(&self.run).await?;
-        let at = seek(&self.archive, &self.run, &names, self.start).await?;
-        Ok(Cursor::new(
-            self.archive.clone(),
-            self.run.clone(),
-            names,
-            at,
-        ))
+        let mut tries = 1;
+        loop {
+            let names = self.archive.names(&self.run).await?;
+            match seek(&self.archive, &self.run, &names, self.start).await {
+                Err(Error::NotFound { .. }) if tries < TRIES => tries += 1,
+                found => return found.map(|at| self.cursor(names, at)),
+            }
+        }
+    }
+
+    fn cursor(&self, names: Names, at: u64) -> Cursor {
+        Cursor::new(self.archive.clone(), self.run.clone(), names, at)
     }
 
     /// The next entries when they come; `None` when the manifest says that there are no more.

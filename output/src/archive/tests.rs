@@ -6,6 +6,7 @@ use object_store::ObjectStoreExt;
 use object_store::memory::InMemory;
 use proptest::prelude::*;
 
+use super::faulty::{Fault, Faulty};
 use super::*;
 
 fn run() -> RunKey {
@@ -276,6 +277,28 @@ async fn a_follower_sees_what_is_merged_before_it_looks() {
     assert_eq!(numbers(&entries), (0..121).collect::<Vec<_>>());
 }
 
+#[rstest::rstest]
+#[case(Start::TailLines { lines: 30, stream: None }, 10)]
+#[case(Start::Time(at(12)), 12)]
+#[tokio::test]
+async fn a_search_goes_on_where_segments_are_merged_under_it(
+    #[case] start: Start,
+    #[case] first: u64,
+) {
+    let store = Faulty::new([]);
+    let archive = Archive::over(store.clone());
+    let mut writer = writer(&archive).await;
+    for second in 0..40 {
+        if second == 20 {
+            store.next_list_is_of_now().await;
+        }
+        line(&mut writer, second, Stream::Stdout, "more\n");
+        writer.flush().await.unwrap();
+    }
+    let entries = read(&archive, start).await;
+    assert_eq!(numbers(&entries), (first..40).collect::<Vec<_>>());
+}
+
 #[tokio::test]
 async fn a_second_writer_overtakes_the_first() {
     let archive = archive();
@@ -398,6 +421,15 @@ async fn an_archive_is_of_one_cluster_for_good() {
     }
     of("ours").claim().await.unwrap();
     assert_eq!(writer(&of("ours")).await.entries(), 1);
+}
+
+#[tokio::test]
+async fn an_archive_that_takes_nothing_more_is_still_known_as_ours() {
+    let store = Faulty::new([]);
+    let archive = Archive::over(store.clone()).of_cluster(Uid::parse("ours").unwrap());
+    archive.claim().await.unwrap();
+    store.always(Some(Fault::Full));
+    archive.claim().await.unwrap();
 }
 
 proptest! {

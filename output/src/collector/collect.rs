@@ -17,7 +17,7 @@ use super::retry::{Failures, delay};
 use super::stats::Stats;
 use super::turn::Pair;
 use crate::archive::{Archive, Error, Flushed, Manifest, Result, Resumed, Writer};
-use crate::tail::{LogRoot, Progress, Tail, is_of_limit};
+use crate::tail::{LogRoot, Progress, Tail, is_ours};
 
 /// How often a log is looked at that had nothing new.
 const POLL: Duration = Duration::from_millis(100);
@@ -110,11 +110,8 @@ impl<'a> Task<'a> {
     }
 
     async fn run(mut self) -> Result<Option<Manifest>> {
-        let (folder, restart) = {
-            let assignment = self.assignment.borrow();
-            (assignment.folder.clone(), assignment.run.restart)
-        };
-        let mut tail = Tail::new(self.shared.logs.clone(), &folder, restart);
+        let folder = self.assignment.borrow().folder.clone();
+        let mut tail = Tail::new(self.shared.logs.clone(), &folder);
         let writer = match self.resume(&mut tail).await {
             Resumed::Done(manifest) => return Ok(Some(*manifest)),
             Resumed::At(writer) => writer,
@@ -346,8 +343,8 @@ impl<'a> Task<'a> {
         if self.log_failures == 0 {
             tracing::warn!(error = %error, "a log cannot be read; trying again");
         }
-        // It does not count against a log that others hold too many files.
-        if !is_of_limit(error) {
+        // It does not count against a log that others hold too many files, or that none may be read.
+        if !is_ours(error) {
             self.log_failures = self.log_failures.saturating_add(1);
         }
     }

@@ -134,7 +134,7 @@ mod tests {
             panic!("nothing was saved");
         };
         let root = Arc::new(LogRoot::open(kubelet.root()).unwrap());
-        let mut tail = Tail::new(root, "pod/box", 0);
+        let mut tail = Tail::new(root, "pod/box");
         tail.resume(None, None);
         let mut pair = Pair { tail, writer };
         let wanted = pair.wants();

@@ -41,37 +41,37 @@ impl LogRoot {
     }
 
     /// Opens a folder in it, such as `<namespace>_<pod>_<uid>/<container>`.
-    pub(crate) fn folder(&self, path: &str, restart: u32) -> io::Result<Folder> {
-        Ok(Folder {
-            dir: beneath(&self.0, path, FOLDER)?,
-            restart,
-        })
+    pub(crate) fn folder(&self, path: &str) -> io::Result<Folder> {
+        Ok(Folder(beneath(&self.0, path, FOLDER)?))
     }
 }
 
-/// A container's log folder, and one start of the container.
+/// A container's log folder.
 #[derive(Debug)]
-pub(crate) struct Folder {
-    dir: OwnedFd,
-    restart: u32,
-}
+pub(crate) struct Folder(OwnedFd);
 
 impl Folder {
     /// The log files in it, oldest first.
     pub(crate) fn list(&self) -> io::Result<Vec<LogName>> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.dir)? {
+        for entry in Dir::read_from(&self.0)? {
             let entry = entry?;
             let name = entry.file_name().to_str().ok();
-            names.extend(name.and_then(|name| LogName::parse(name, self.restart)));
+            names.extend(name.and_then(LogName::parse));
         }
         Ok(in_order(names))
     }
 
-    /// Which file is the current one; `None` while there is none.
-    pub(crate) fn current(&self) -> io::Result<Option<FileId>> {
-        let name = LogName::Current.file_name(self.restart);
-        match statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+    /// Which file is written; `None` while there is none. An attempt may be followed by the next one.
+    pub(crate) fn current(&self, attempt: u32) -> io::Result<Option<FileId>> {
+        match self.id_of(&LogName::current(attempt.saturating_add(1)))? {
+            None => self.id_of(&LogName::current(attempt)),
+            next => Ok(next),
+        }
+    }
+
+    fn id_of(&self, name: &LogName) -> io::Result<Option<FileId>> {
+        match statat(&self.0, name.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some((stat.st_dev, stat.st_ino))),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
@@ -80,7 +80,7 @@ impl Folder {
 
     /// Opens a file of the log.
     pub(crate) fn open(&self, name: &LogName) -> io::Result<(File, FileId)> {
-        let file = beneath(&self.dir, &name.file_name(self.restart), FILE)?;
+        let file = beneath(&self.0, &name.file_name(), FILE)?;
         let stat = fstat(&file)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(io::Error::other("a log file is no regular file"));
@@ -133,7 +133,7 @@ mod tests {
         symlink("../outside", base.path().join("logs/link")).unwrap();
         symlink("box", base.path().join("logs/pod/link")).unwrap();
         let root = LogRoot::open(&base.path().join("logs")).unwrap();
-        assert_eq!(root.folder(path, 0).is_ok(), good);
+        assert_eq!(root.folder(path).is_ok(), good);
         assert_eq!(step_by_step(&root.0, path, FOLDER).is_ok(), good);
     }
 
@@ -143,11 +143,11 @@ mod tests {
         let folder = base.path().join("pod");
         std::fs::create_dir_all(&folder).unwrap();
         let root = LogRoot::open(base.path()).unwrap();
-        let opened = root.folder("pod", 0).unwrap();
+        let opened = root.folder("pod").unwrap();
         symlink("/etc/passwd", folder.join("0.log")).unwrap();
-        assert!(opened.open(&LogName::Current).is_err());
+        assert!(opened.open(&LogName::current(0)).is_err());
         std::fs::remove_file(folder.join("0.log")).unwrap();
         rustix::fs::mknodat(CWD, folder.join("0.log"), FileType::Fifo, Mode::RUSR, 0).unwrap();
-        assert!(opened.open(&LogName::Current).is_err());
+        assert!(opened.open(&LogName::current(0)).is_err());
     }
 }

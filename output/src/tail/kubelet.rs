@@ -9,6 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 pub(crate) struct Kubelet {
     base: tempfile::TempDir,
     log: Option<File>,
+    /// How often it has made the container.
+    pub(crate) attempt: u32,
     /// What the command wrote.
     pub(crate) written: Vec<u8>,
     /// A line that is not finished, which the runtime has not logged.
@@ -26,6 +28,7 @@ impl Kubelet {
         let mut kubelet = Self {
             base,
             log: None,
+            attempt: 0,
             written: Vec::new(),
             half: String::new(),
             time: "2026-11-30T19:00:00Z".parse().unwrap(),
@@ -45,7 +48,7 @@ impl Kubelet {
     }
 
     fn current(&self) -> PathBuf {
-        self.folder().join("0.log")
+        self.folder().join(format!("{}.log", self.attempt))
     }
 
     fn open(&mut self) {
@@ -76,6 +79,13 @@ impl Kubelet {
 
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         self.log.as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
+    /// It lost sight of the container and makes it anew.
+    pub(crate) fn attempt_again(&mut self) {
+        self.close();
+        self.attempt += 1;
+        self.open();
     }
 
     /// The container ends: the runtime logs the half of a line that is left, and closes the log.
@@ -117,7 +127,7 @@ impl Kubelet {
         self.rotations += 1;
         fs::rename(
             self.current(),
-            self.folder().join(format!("0.log.{suffix}")),
+            self.folder().join(format!("{}.log.{suffix}", self.attempt)),
         )
         .unwrap();
         let old = self.log.take().unwrap();
@@ -129,7 +139,12 @@ impl Kubelet {
         let files = fs::read_dir(self.folder())
             .unwrap()
             .map(|entry| entry.unwrap().path());
-        let mut files: Vec<_> = files.filter(|path| *path != self.current()).collect();
+        let begin = format!("{}.log.", self.attempt);
+        let is_rotated = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with(&begin))
+        };
+        let mut files: Vec<_> = files.filter(is_rotated).collect();
         files.sort();
         files
     }
@@ -137,6 +152,10 @@ impl Kubelet {
     /// The pod is deleted.
     pub(crate) fn remove_all(&self) {
         fs::remove_dir_all(self.base.path().join("pod")).unwrap();
+    }
+
+    pub(crate) fn remove_current(&self) {
+        fs::remove_file(self.current()).unwrap();
     }
 
     pub(crate) fn truncate(&self) {

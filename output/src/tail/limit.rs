@@ -31,12 +31,13 @@ pub fn share_of_limit() -> u64 {
         .map_or(u64::MAX, |files| files / 2)
 }
 
-/// Whether an error says that too many files are open. That says nothing about a log.
+/// Whether an error says that too many files are open, or that this process may not read any: on a node
+/// that enforces `SELinux`, say. That says nothing about a log, which is there when it is over.
 #[must_use]
-pub fn is_of_limit(error: &io::Error) -> bool {
+pub fn is_ours(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
-        Some(Errno::MFILE | Errno::NFILE)
+        Some(Errno::MFILE | Errno::NFILE | Errno::ACCESS | Errno::PERM)
     )
 }
 
@@ -53,9 +54,10 @@ mod tests {
     }
 
     #[test]
-    fn too_many_open_files_are_no_fault_of_a_log() {
-        assert!(is_of_limit(&Errno::MFILE.into()));
-        assert!(is_of_limit(&Errno::NFILE.into()));
-        assert!(!is_of_limit(&Errno::IO.into()));
+    fn what_this_process_may_not_do_is_no_fault_of_a_log() {
+        for ours in [Errno::MFILE, Errno::NFILE, Errno::ACCESS, Errno::PERM] {
+            assert!(is_ours(&ours.into()));
+        }
+        assert!(!is_ours(&Errno::IO.into()));
     }
 }

@@ -27,5 +27,5 @@ mod tests;
 
 pub use folder::LogRoot;
 pub use held::Sink;
-pub use limit::{is_of_limit, raise_limit, share_of_limit};
+pub use limit::{is_ours, raise_limit, share_of_limit};
 pub use tailer::{HELD, Progress, SETTLE, Tail};

@@ -5,7 +5,7 @@ use std::io;
 
 use super::folder::Folder;
 use super::held::Held;
-use super::limit::is_of_limit;
+use super::limit::is_ours;
 use super::name::LogName;
 use super::source::Source;
 
@@ -24,8 +24,11 @@ pub(crate) struct Opened {
 /// What is in a folder.
 #[derive(Default)]
 pub(crate) struct Snapshot {
-    /// The rotated files. One that cannot be opened is among them if a later file can be.
+    /// The files that nobody writes to any more, by [`LogName::id`]. One that cannot be opened is among
+    /// them if a later file can be.
     pub(crate) known: BTreeSet<String>,
+    /// All names, oldest first.
+    pub(crate) names: Vec<LogName>,
     /// The files that were not known before, oldest first.
     pub(crate) opened: Vec<Opened>,
     /// Why a file cannot be opened.
@@ -49,40 +52,40 @@ pub(crate) fn snapshot(folder: &Folder, known: &BTreeSet<String>) -> io::Result<
 
 fn open_all(folder: &Folder, names: &[LogName], known: &BTreeSet<String>) -> io::Result<Snapshot> {
     let (mut all, mut bad) = (Snapshot::default(), Vec::new());
-    for name in names {
-        if name.suffix().is_none_or(|suffix| !known.contains(suffix)) {
+    all.names = names.to_vec();
+    for (at, name) in names.iter().enumerate() {
+        // The last one is looked at anew if it is not the one that was.
+        let is_current = at + 1 == names.len() && !name.is_rotated();
+        if is_current || !known.contains(&name.id()) {
             match open(folder, name) {
-                Ok((source, rotated)) => {
+                Ok(source) => {
                     let after_bad = !bad.is_empty();
-                    all.known.extend(bad.drain(..).filter_map(suffix));
+                    all.known.extend(bad.drain(..));
                     all.opened.push(Opened {
                         source,
-                        rotated,
+                        rotated: name.is_rotated(),
                         after_bad,
                     });
                 }
                 // That is not the file's fault, and soon over.
-                Err(error) if is_of_limit(&error) => return Err(error),
+                Err(error) if is_ours(&error) => return Err(error),
                 Err(error) => {
                     all.error = Some(error);
-                    bad.push(name);
+                    bad.push(name.id());
                     continue;
                 }
             }
         }
-        all.known.extend(suffix(name));
+        if !is_current {
+            all.known.insert(name.id());
+        }
     }
     Ok(all)
 }
 
-fn open(folder: &Folder, name: &LogName) -> io::Result<(Source, bool)> {
+fn open(folder: &Folder, name: &LogName) -> io::Result<Source> {
     let (file, id) = folder.open(name)?;
-    let packed = matches!(name, LogName::Rotated { packed: true, .. });
-    Ok((Source::new(file, id, packed), name.suffix().is_some()))
-}
-
-fn suffix(name: &LogName) -> Option<String> {
-    name.suffix().map(str::to_owned)
+    Ok(Source::new(file, id, name))
 }
 
 /// What is known about which file has a mark.

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::folder::FileId;
+use super::name::LogName;
 use super::packed::Packed;
 use super::writers::Ask;
 use crate::archive::Position;
@@ -20,6 +21,8 @@ const MARKED: usize = 256;
 pub(crate) struct Source {
     bytes: Bytes,
     pub(crate) id: FileId,
+    /// Of which attempt of the container it is.
+    pub(crate) attempt: u32,
     mark: Option<String>,
     offset: u64,
     parser: Parser,
@@ -32,8 +35,8 @@ enum Bytes {
 }
 
 impl Source {
-    pub(crate) fn new(file: File, id: FileId, packed: bool) -> Self {
-        let bytes = if packed {
+    pub(crate) fn new(file: File, id: FileId, name: &LogName) -> Self {
+        let bytes = if name.is_packed() {
             Bytes::Packed(Box::new(Packed::new(file)))
         } else {
             Bytes::Plain(file)
@@ -41,6 +44,7 @@ impl Source {
         Self {
             bytes,
             id,
+            attempt: name.attempt,
             mark: None,
             offset: 0,
             parser: Parser::default(),
@@ -88,6 +92,7 @@ impl Source {
         let file = self.mark.clone().filter(|_| self.offset > 0)?;
         Some(Position {
             file,
+            attempt: self.attempt,
             offset: self.offset,
             inside: self.parser.inside(),
             gap_told: false,

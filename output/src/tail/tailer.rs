@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::folder::{Folder, LogRoot};
 use super::held::{Held, Lines, Sink, missing};
 use super::late::Late;
+use super::name::LogName;
 use super::snapshot::{Found, find, snapshot};
 use super::writers::{Ask, is_written};
 use crate::archive::{Gap, GapReason, Position};
@@ -53,7 +54,6 @@ pub enum Progress {
 pub struct Tail {
     root: Arc<LogRoot>,
     path: String,
-    restart: u32,
     folder: Option<Folder>,
     /// Oldest first; the first one is being read.
     files: VecDeque<Held>,
@@ -61,16 +61,40 @@ pub struct Tail {
     /// Whether somebody writes to a file.
     ask: Ask,
     crowded: bool,
-    /// The rotated files that were seen, of those that are still there.
+    /// The files that were seen and that nobody writes to any more, of those that are still there.
     known: BTreeSet<String>,
-    /// How many rotated files there were when it looked first.
-    rotated_before: Option<usize>,
+    /// The attempt of the newest file.
+    attempt: u32,
+    /// What there was when it looked first.
+    before: Option<Before>,
     position: Option<Position>,
     /// When the container started, if that is known.
     started: Option<Timestamp>,
     begun: Begun,
     /// When it read last, if only to find nothing.
     checked: Option<Instant>,
+}
+
+/// What there was of a log at the first look.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    /// How many rotated files of the oldest attempt.
+    rotated: usize,
+    /// Whether the log of an attempt may have been removed. The kubelet keeps that of the newest and of
+    /// the one before; one that never ran has none.
+    lacks_an_attempt: bool,
+}
+
+impl Before {
+    fn of(names: &[LogName]) -> Self {
+        let oldest = names.first().map_or(0, |name| name.attempt);
+        let newest = names.last().map_or(0, |name| name.attempt);
+        let rotated = |name: &&LogName| name.attempt == oldest && name.is_rotated();
+        Self {
+            rotated: names.iter().filter(rotated).count(),
+            lacks_an_attempt: oldest > 0 && newest > 1,
+        }
+    }
 }
 
 /// How far a tailer has come.
@@ -87,18 +111,18 @@ impl Tail {
     /// A tailer of the log in a folder below the root. It opens and holds files, and reads nothing
     /// until it knows from where: [`Tail::resume`].
     #[must_use]
-    pub fn new(root: Arc<LogRoot>, path: &str, restart: u32) -> Self {
+    pub fn new(root: Arc<LogRoot>, path: &str) -> Self {
         Self {
             root,
             path: path.to_owned(),
-            restart,
             folder: None,
             files: VecDeque::new(),
             late: Late::default(),
             ask: is_written,
             crowded: false,
             known: BTreeSet::new(),
-            rotated_before: None,
+            attempt: 0,
+            before: None,
             position: None,
             started: None,
             begun: Begun::Holding,
@@ -154,7 +178,7 @@ impl Tail {
     /// The folder or a file in it cannot be opened. That there is none yet is no error.
     pub fn look(&mut self, now: Instant) -> io::Result<()> {
         if self.folder.is_none() {
-            match self.root.folder(&self.path, self.restart) {
+            match self.root.folder(&self.path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 other => self.folder = Some(other?),
             }
@@ -163,14 +187,15 @@ impl Tail {
             return Ok(());
         };
         let newest = self.files.back().map(|held| held.source.id);
-        let current = folder.current()?;
+        let current = folder.current(self.attempt)?;
         if newest.is_some() && (current.is_none() || current == newest) {
             return Ok(());
         }
         let found = snapshot(folder, &self.known)?;
         let hold = |opened| Held::new(opened, now);
         self.hold(found.opened.into_iter().map(hold).collect());
-        self.rotated_before.get_or_insert(found.known.len());
+        self.before.get_or_insert_with(|| Before::of(&found.names));
+        self.attempt = found.names.last().map_or(self.attempt, |last| last.attempt);
         self.known = found.known;
         found.error.map_or(Ok(()), Err)
     }
@@ -187,6 +212,7 @@ impl Tail {
                 None => {}
             }
         }
+        self.tell_of_beginnings(&mut found);
         let most = if self.crowded {
             self.files.len().clamp(HELD_IF_CROWDED, HELD)
         } else {
@@ -195,6 +221,18 @@ impl Tail {
         self.files.append(&mut found);
         while self.files.len() > most {
             self.skip(GapReason::Overrun);
+        }
+    }
+
+    /// The beginning of an attempt may be gone that has a rotated file when it is first seen.
+    fn tell_of_beginnings(&self, found: &mut VecDeque<Held>) {
+        let mut before = self.files.back().map(|newest| newest.source.attempt);
+        for held in found {
+            let is_later = before.is_some_and(|before| before < held.source.attempt);
+            if is_later && held.rotated {
+                held.gap_before = Some(missing(GapReason::RotatedAway, None));
+            }
+            before = Some(held.source.attempt);
         }
     }
 
@@ -235,8 +273,15 @@ impl Tail {
                     self.files[0].source.seek(position);
                 }
                 Found::Unsure(at, error) => return self.pass_unsure(at, error),
-                Found::Nowhere if !position.gap_told => first_gap(&mut self.files, gone),
-                Found::Nowhere => {}
+                Found::Nowhere => {
+                    let (attempt, told) = (position.attempt, position.gap_told);
+                    // What an earlier attempt left was read.
+                    self.files.retain(|held| held.source.attempt >= attempt);
+                    if self.files.is_empty() {
+                        return Ok(());
+                    }
+                    first_gap(&mut self.files, gone.filter(|_| !told));
+                }
             },
         }
         self.begun = Begun::Reading;
@@ -261,9 +306,10 @@ impl Tail {
         let first = self.files.front_mut();
         let begins = first.and_then(|first| first.source.begins().ok().flatten());
         let at_once = |(begins, started): (Timestamp, Timestamp)| begins <= started + AT_ONCE;
-        match self.rotated_before {
-            None | Some(0) => false,
-            Some(rotated) if rotated >= ROTATED_KEPT => true,
+        match self.before {
+            Some(before) if before.lacks_an_attempt => true,
+            None | Some(Before { rotated: 0, .. }) => false,
+            Some(before) if before.rotated >= ROTATED_KEPT => true,
             Some(_) => !begins.zip(self.started).is_some_and(at_once),
         }
     }

@@ -64,6 +64,38 @@ async fn output_is_given_as_it_was_asked_for(#[case] query: &str, #[case] expect
     assert_eq!(server.log("b", query).await.text().await, expected);
 }
 
+#[rstest::rstest]
+#[case("limitBytes=3", None)]
+#[case("limitBytes=6", Some("1"))]
+#[case("limitBytes=8", None)]
+#[case("limitBytes=11", Some("2"))]
+#[case("limitBytes=15", Some("3"))]
+#[case("from=4&limitBytes=99", Some("5"))]
+#[case("timestamps=true", None)]
+#[case("timestamps=true&limitBytes=37", Some("1"))]
+#[tokio::test]
+async fn the_next_entry_is_named_where_an_answer_goes_on_with_it(
+    #[case] query: &str,
+    #[case] next: Option<&str>,
+) {
+    let (server, _) = with_output().await;
+    let mut answer = server.log("b", query).await;
+    let first = answer.text().await;
+    assert_eq!(answer.header("x-boxes-next"), next);
+    if let Some(next) = next {
+        let timestamps = query.contains("timestamps");
+        let rest = format!("from={next}&timestamps={timestamps}");
+        let rest = server.log("b", &rest).await.text().await;
+        let begin = query
+            .split('&')
+            .find(|it| it.starts_with("from"))
+            .unwrap_or("from=0");
+        let whole = format!("{begin}&timestamps={timestamps}");
+        let whole = server.log("b", &whole).await.text().await;
+        assert_eq!(first + &rest, whole);
+    }
+}
+
 #[tokio::test]
 async fn any_bytes_are_given_back() {
     let server = TestServer::start().await;

@@ -1,5 +1,6 @@
 //! Real files, rotated and compressed as the kubelet does it.
 
+mod attempts;
 mod damaged;
 mod ended;
 mod property;
@@ -43,7 +44,7 @@ struct Reader {
 impl Reader {
     fn new(kubelet: &Kubelet, position: Option<Position>) -> Self {
         let root = Arc::new(LogRoot::open(kubelet.root()).unwrap());
-        let mut tail = Tail::new(root, "pod/box", 0);
+        let mut tail = Tail::new(root, "pod/box");
         tail.resume(position, "2026-11-30T19:00:00Z".parse().ok());
         Self {
             tail,
