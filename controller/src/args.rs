@@ -42,7 +42,8 @@ pub struct Args {
     #[arg(long)]
     pub supervisor_pull_policy: Option<String>,
 
-    /// Keep the pod of each new box until a collector on its node has saved its output.
+    /// Keep the pod of each new box until a collector on its node has saved its output. Without it, what
+    /// is not saved ten seconds after the end of a box is given up.
     #[arg(long)]
     pub output: bool,
 

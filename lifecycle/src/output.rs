@@ -45,7 +45,7 @@ fn of_pod(status: &BoxStatus, world: &World, pod: &PodView) -> Option<OutputStat
     if !pod.holds_output() {
         return said.map(let_go);
     }
-    if let Some(lost) = given_up(world, pod) {
+    if let Some(lost) = given_up(status, world, pod) {
         return Some(lost);
     }
     let began = status.reason.is_some()
@@ -74,7 +74,7 @@ fn let_go(said: &str) -> OutputStatus {
 
 /// Why nobody will say what was saved, although the finalizer is there. Of a pod that may still run
 /// nothing is given up.
-fn given_up(world: &World, pod: &PodView) -> Option<OutputStatus> {
+fn given_up(status: &BoxStatus, world: &World, pod: &PodView) -> Option<OutputStatus> {
     if !has_stopped(world, pod) {
         return None;
     }
@@ -86,6 +86,12 @@ fn given_up(world: &World, pod: &PodView) -> Option<OutputStatus> {
         return Some(unavailable(
             "given up on request before the collector had saved it; what reached the archive can be \
              read",
+        ));
+    }
+    if !world.saves_output && is_late(status, world.now) {
+        return Some(unavailable(
+            "the saving of output was turned off before the collector had saved it; what reached the \
+             archive can be read",
         ));
     }
     let lost =

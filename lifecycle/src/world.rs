@@ -41,7 +41,7 @@ pub struct World {
     pub deadline_refused: bool,
     /// What a new pod's command runs under; nothing where the controller was given none.
     pub supervisor: Option<Arc<Supervisor>>,
-    /// Whether the output of new pods is saved.
+    /// Whether the output of new pods is saved, and that of others waited for as long as it takes.
     pub saves_output: bool,
     /// Whether many Boxes change at once, so that the API server has enough to do.
     pub crowded: bool,

@@ -141,8 +141,10 @@ impl ABox {
 
     /// The world at 100 around this Box.
     pub(crate) fn with(self, pod: impl Into<Seen>) -> World {
+        let pod = pod.into();
         World {
-            pod: pod.into(),
+            saves_output: matches!(pod, Seen::Ours(_)),
+            pod,
             ..World::unseen(self.view(), at(100))
         }
     }

@@ -126,6 +126,19 @@ fn a_person_gives_up_the_output_of_one_pod_that_has_stopped() {
     );
 }
 
+/// A pod that was made before the saving of output was turned off.
+#[rstest]
+#[case::a_collector_may_still_save_it(0, "Saving 0")]
+#[case::nobody_will(5, "Unavailable 0, truncated")]
+fn output_that_is_turned_off_is_waited_for_a_little(#[case] later: i64, #[case] expected: &str) {
+    let mut world = an_ended(an_ended_pod(3, "Error").waits_for_output()).after(later);
+    world.saves_output = false;
+    assert_eq!(output(&world.status()), expected);
+    let mut runs = a_running_box().with(a_running_pod().waits_for_output());
+    runs.saves_output = false;
+    assert_eq!(output(&runs.after(1000).status()), "Saving 0");
+}
+
 #[rstest]
 #[case::off(an_ended_box().with(an_ended_pod(3, "Error")), Some("release_pod"))]
 #[case::awaited(an_ended(an_ended_pod(3, "Error").waits_for_output()), None)]
