@@ -37,6 +37,9 @@ pub(crate) struct FoundBox {
     /// Whether it ended and no pod of it is left. Output that is not in the archive by then has
     /// hardly any way to come into it.
     pub(crate) cleaned_up: bool,
+    /// Whether nobody saves the output of its run: it was made while that was off, or its pod's finalizer
+    /// was taken away.
+    pub(crate) unsaved: bool,
 }
 
 /// The answer to a review.

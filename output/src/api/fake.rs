@@ -30,6 +30,7 @@ pub(crate) fn a_box(text: &str) -> FoundBox {
         state: "Running".to_owned(),
         ended: false,
         cleaned_up: false,
+        unsaved: false,
     }
 }
 

@@ -34,7 +34,7 @@ impl Default for Timing {
             recheck: Duration::from_secs(15),
             pause: Duration::from_secs(1),
             patience: Duration::from_mins(1),
-            answer: Duration::from_secs(15),
+            answer: Duration::from_secs(45),
             first: Duration::from_millis(300),
         }
     }

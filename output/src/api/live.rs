@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use boxes_crds::{BoxStatus, State, condition};
+use boxes_crds::{BoxStatus, OutputState, State, condition};
 use boxes_program::says_absent;
 use futures::future::BoxFuture;
 use k8s_openapi::api::authorization::v1::{
@@ -101,8 +101,14 @@ impl BoxView {
             pod_uid: run.map(|run| uid(&run.pod.uid)).transpose()?,
             ended: State::parse(&state).is_some_and(State::is_final),
             cleaned_up: self.is_cleaned_up(),
+            unsaved: run.is_some() && self.is_unsaved(),
             state,
         })
+    }
+
+    fn is_unsaved(&self) -> bool {
+        let output = self.status.output.as_ref();
+        output.is_none_or(|output| output.state == OutputState::Unavailable.as_str())
     }
 
     fn is_cleaned_up(&self) -> bool {
@@ -183,6 +189,16 @@ mod tests {
         .unwrap();
         assert_eq!(found.pod_uid, Some(Uid::parse("p-1").unwrap()));
         assert!(found.ended && found.cleaned_up);
+    }
+
+    #[rstest::rstest]
+    #[case(json!({}), true)]
+    #[case(json!({"output": {"state": "Unavailable", "bytes": 0, "truncated": true}}), true)]
+    #[case(json!({"output": {"state": "Saving", "bytes": 0, "truncated": false}}), false)]
+    fn whether_the_output_of_a_run_is_saved(#[case] mut status: Value, #[case] unsaved: bool) {
+        status["run"] = json!({"number": 1, "pod": {"name": "p", "uid": "p-1"}});
+        let found = found(json!({"metadata": {"uid": "u"}, "status": status})).unwrap();
+        assert_eq!(found.unsaved, unsaved);
     }
 
     #[test]

@@ -209,6 +209,7 @@ fn warning(
         (None, None) if found.ended => "the box ended without having run: it has no output".into(),
         (None, None) if !options.follow => "the box has not started yet".to_owned(),
         (None, Some(_)) if found.cleaned_up => "the output was not saved to its end".to_owned(),
+        (None, Some(_)) if found.unsaved => "the output of this box is not being saved".to_owned(),
         (None, _) => return None,
     };
     HeaderValue::from_str(&format!("299 - \"{text}\"")).ok()

@@ -181,7 +181,8 @@ impl Pods {
             // It was saved meanwhile.
             Ok(Told::Owner(_)) => {}
             Err(error) => {
-                tracing::warn!(error = %error, "the API server gave no answer; trying again");
+                self.collector.stats().count_error("api");
+                tracing::warn!(error = %error, "a call on the API server failed; trying again");
                 known.again();
             }
         }

@@ -268,8 +268,11 @@ impl Tail {
             }
             Some(position) => match find(self.files.iter_mut(), &position.file) {
                 Found::At(at) => {
-                    self.files.drain(..at);
-                    self.files[0].gap_before = None;
+                    let ask = self.ask;
+                    let written = |held: Held| held.source.is_written(ask) == Some(true);
+                    // What came to them since cannot be told from what was read.
+                    let grow = self.files.drain(..at).any(written);
+                    self.files[0].gap_before = gone.filter(|_| grow && !position.gap_told);
                     self.files[0].source.seek(position);
                 }
                 Found::Unsure(at, error) => return self.pass_unsure(at, error),

@@ -212,3 +212,19 @@ async fn an_end_that_was_never_saved_is_said() {
     let mut followed = server.log("b", "follow=true").await;
     assert!(followed.text().await.ends_with("open end"));
 }
+
+#[tokio::test]
+async fn output_that_nobody_saves_is_said() {
+    let server = TestServer::start().await;
+    let found = FoundBox {
+        unsaved: true,
+        ..a_box("one")
+    };
+    server.cluster.put("ns", "b", found);
+    let mut answer = server.log("b", "").await;
+    assert_eq!(answer.text().await, "");
+    assert_eq!(
+        answer.header("warning"),
+        Some("299 - \"the output of this box is not being saved\"")
+    );
+}

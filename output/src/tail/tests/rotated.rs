@@ -115,6 +115,25 @@ fn a_renamed_file_that_grows_after_it_was_let_go_is_a_gap(
 }
 
 #[test]
+fn who_goes_on_after_a_file_that_is_still_written_says_that_something_may_be_missing() {
+    let mut kubelet = Kubelet::start();
+    let mut reader = Reader::new(&kubelet, None);
+    kubelet.write("first\n");
+    while !reader.step() {}
+    let mut old = kubelet.rename();
+    kubelet.write("new\n");
+    while !reader.step() {}
+    reader.now += SETTLE * 30;
+    reader.drain();
+    let mut next = Reader::new(&kubelet, reader.tail.position().cloned());
+    old.write_all(LATE).unwrap();
+    next.end(&mut kubelet);
+    assert_eq!(reader.seen.bytes, b"first\nnew\n");
+    assert_eq!(next.seen.bytes, b"");
+    assert_eq!(next.reasons(), [GapReason::RotatedAway]);
+}
+
+#[test]
 fn the_rest_of_a_line_is_waited_for_where_nobody_can_tell_whether_it_comes() {
     let mut kubelet = Kubelet::start();
     let mut reader = Reader::unsure(&kubelet, None);
