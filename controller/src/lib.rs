@@ -15,7 +15,6 @@ mod error;
 mod fake;
 mod health;
 mod http_sender;
-mod lease;
 mod memory;
 mod metrics;
 mod observe;

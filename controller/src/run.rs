@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use boxes_lifecycle::PodView;
-use boxes_program::{asked_to_stop, serve};
+use boxes_program::{DURATION, Election, asked_to_stop, serve};
 use jiff::Timestamp;
 use kube::Client;
 use kube::runtime::reflector;
@@ -17,7 +17,6 @@ use crate::args::Args;
 use crate::cache::CachedBox;
 use crate::context::Context;
 use crate::health::Health;
-use crate::lease::Election;
 use crate::memory::Memories;
 use crate::metrics::Metrics;
 use crate::otlp::Receiver;
@@ -49,7 +48,13 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let Some(name) = &args.lease_name else {
         return lead(cx, writers, at_once).await;
     };
-    let mut election = Election::new(client, &args.lease_namespace, name, &args.identity);
+    let mut election = Election::new(
+        client,
+        &args.lease_namespace,
+        name,
+        &args.identity,
+        DURATION,
+    );
     tracing::info!(
         identity = args.identity,
         lease = name,

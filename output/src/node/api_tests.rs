@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use boxes_program::Health as _;
+use boxes_program::{Election, Health as _};
 use http::{Request, Response};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
@@ -15,7 +15,7 @@ use super::cluster::{claim, identity};
 use super::health::Health;
 use super::owner::{Owner, owner};
 use super::release::release;
-use super::sweep::{Absent, is_abandoned, pass};
+use super::sweep::{Absent, SILENT, is_abandoned, pass, turn};
 use crate::archive::{Archive, Label, Options, Uid};
 
 pub(super) type Log = Arc<Mutex<Vec<(String, Value)>>>;
@@ -180,6 +180,32 @@ async fn an_archive_of_another_cluster_is_not_swept() {
     assert!(pass(&client, &of("ours"), &mut absent).await.is_err());
     assert_eq!(*log.lock().unwrap(), []);
     assert_eq!(shared.boxes().await.unwrap(), [label().uid]);
+}
+
+fn lease(holder: &str) -> (u16, Value) {
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "sweeper", "resourceVersion": "7"},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 300, "leaseTransitions": 3}});
+    (200, lease)
+}
+
+#[rstest::rstest]
+#[case::held_by_another(vec![lease("node-2")], 1)]
+#[case::not_told(vec![failure(500, "InternalError", "sweeper")], 1)]
+#[case::taken_at_the_same_time(vec![lease(""), failure(409, "Conflict", "sweeper")], 2)]
+#[case::held(vec![lease("node-1"), lease("node-1"), nothing_listed(), object("u", false)], 4)]
+#[case::held_and_in_vain(
+    vec![lease("node-1"), lease("node-1"), failure(500, "InternalError", ""), lease("node-1"), lease("")], 5
+)]
+#[tokio::test(start_paused = true)]
+async fn one_collector_sweeps(#[case] answers: Vec<(u16, Value)>, #[case] asked: usize) {
+    let archive = Archive::over(Arc::new(object_store::memory::InMemory::new()));
+    archive.put_label(&label()).await.unwrap();
+    let (client, log) = client(answers);
+    let mut election = Election::new(client.clone(), "ns", "sweeper", "node-1", SILENT);
+    let mut absent = Absent::default();
+    let _ = turn(&client, &archive, &mut absent, &mut election).await;
+    assert_eq!(log.lock().unwrap().len(), asked);
 }
 
 fn nothing_listed() -> (u16, Value) {

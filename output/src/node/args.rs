@@ -36,8 +36,12 @@ pub struct Args {
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
     pub memory: u16,
 
-    /// Also delete the output of Boxes that are gone. One collector of a cluster is enough, but more
-    /// do no harm.
-    #[arg(long)]
-    pub sweep: bool,
+    /// Also delete the output of Boxes that are gone: the one collector does that holds this lease.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = lease)]
+    pub sweep_lease: Option<(String, String)>,
+}
+
+fn lease(text: &str) -> Result<(String, String), String> {
+    let (namespace, name) = text.split_once('/').ok_or("must be NAMESPACE/NAME")?;
+    Ok((namespace.to_owned(), name.to_owned()))
 }

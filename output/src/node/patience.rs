@@ -8,8 +8,8 @@ use tokio::time::timeout;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The answer, or an error if there is none in time.
-pub(crate) async fn in_time<T>(
-    call: impl Future<Output = Result<T, kube::Error>>,
+pub(crate) async fn in_time<T, E: Into<anyhow::Error>>(
+    call: impl Future<Output = Result<T, E>>,
 ) -> anyhow::Result<T> {
-    Ok(timeout(PATIENCE, call).await??)
+    timeout(PATIENCE, call).await?.map_err(Into::into)
 }

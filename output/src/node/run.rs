@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use boxes_crds::BOX_UID_LABEL;
-use boxes_program::{asked_to_stop, serve};
+use boxes_program::{Election, asked_to_stop, serve};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::{WatchStreamExt, watcher};
@@ -52,8 +52,9 @@ async fn work(args: &Args, client: Client, logs: LogRoot, archive: Archive, heal
     let (collector, outcomes) = Collector::new(logs, archive.clone(), budget);
     health.begin(collector.stats());
     tokio::spawn(cluster::claim(archive.clone(), health.clone()));
-    if args.sweep {
-        tokio::spawn(sweep::sweep(client.clone(), archive));
+    if let Some((namespace, name)) = &args.sweep_lease {
+        let election = Election::new(client.clone(), namespace, name, &args.node, sweep::SILENT);
+        tokio::spawn(sweep::sweep(client.clone(), archive, election));
     }
     let pods = Pods::new(client.clone(), collector);
     collect(args, client, pods, outcomes, &health).await;

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant, SystemTime};
 
 use boxes_crds::BoxObject;
+use boxes_program::Election;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 
@@ -13,20 +14,43 @@ use crate::archive::{Archive, Uid};
 
 /// The time between two passes, and between the two reads that find no Box.
 const PACE: Duration = Duration::from_mins(1);
+/// How long a collector that sweeps may be silent before another one does.
+pub(crate) const SILENT: Duration = Duration::from_mins(5);
 /// How many Boxes a list gives at once.
 const PAGE: u32 = 500;
 /// How old what nobody owns must be.
 const ABANDONED: Duration = Duration::from_hours(24);
 
-/// Sweeps for ever. What fails is tried in the next pass; a failure deletes nothing.
-pub(crate) async fn sweep(client: Client, archive: Archive) {
+/// Sweeps for ever, while the lease is held. What fails is tried in the next pass; a failure deletes
+/// nothing.
+pub(crate) async fn sweep(client: Client, archive: Archive, mut election: Election) {
     let mut absent = Absent::default();
     loop {
         tokio::time::sleep(PACE).await;
-        if let Err(error) = pass(&client, &archive, &mut absent).await {
+        if let Err(error) = turn(&client, &archive, &mut absent, &mut election).await {
             tracing::warn!(error = %error, "the archive was not swept");
         }
     }
+}
+
+/// A pass, if no other collector makes them. Two would do no harm, and a hundred would ask the same
+/// questions a hundred times.
+pub(crate) async fn turn(
+    client: &Client,
+    archive: &Archive,
+    absent: &mut Absent,
+    election: &mut Election,
+) -> anyhow::Result<()> {
+    if !in_time(election.attempt()).await? {
+        *absent = Absent::default();
+        return Ok(());
+    }
+    let swept = pass(client, archive, absent).await;
+    if swept.is_err() {
+        // Another one may reach what this one cannot.
+        in_time(election.release()).await?;
+    }
+    swept
 }
 
 pub(crate) async fn pass(

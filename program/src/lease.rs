@@ -1,4 +1,5 @@
-//! One controller writes at a time: a Lease that every write guards with its resource version.
+//! One participant does what only one should do at a time: a Lease that every write guards with its
+//! resource version.
 //!
 //! Whether a holder is dead is judged by how long its record has not changed *here*, never by
 //! comparing clocks. A controller that cannot renew exits: whoever reads "leading" in its log may
@@ -14,25 +15,25 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::time::timeout;
 
-use crate::error::api_status;
+/// How long a holder that leads may be silent before another takes over.
+pub const DURATION: Duration = Duration::from_secs(15);
 
-/// How long a holder may be silent before another takes over.
-const DURATION: Duration = Duration::from_secs(15);
-
-/// How often the holder renews.
+/// How often it renews.
 const RENEWAL: Duration = Duration::from_secs(5);
 
 /// How often one that waits looks.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// How long the holder tries to renew before it gives up; well before another may take over.
+/// How long it tries to renew before it gives up; well before another may take over.
 const GIVE_UP: Duration = Duration::from_secs(10);
 
 /// The lease, from one participant's view.
-pub(crate) struct Election {
+pub struct Election {
     api: Api<Lease>,
     name: String,
     me: String,
+    /// How long a holder may be silent.
+    duration: Duration,
     /// The last record seen of another holder, and when it was first seen so.
     seen: Option<(LeaseSpec, Instant)>,
 }
@@ -47,17 +48,21 @@ enum Claim {
 }
 
 impl Election {
-    pub(crate) fn new(client: Client, namespace: &str, name: &str, me: &str) -> Self {
+    /// A participant of this name, which must be its own. Others take over from a holder that was silent
+    /// for so long.
+    #[must_use]
+    pub fn new(client: Client, namespace: &str, name: &str, me: &str, duration: Duration) -> Self {
         Self {
             api: Api::namespaced(client, namespace),
             name: name.to_owned(),
             me: me.to_owned(),
+            duration,
             seen: None,
         }
     }
 
     /// Waits until this participant leads. `standing_by` hears when another does.
-    pub(crate) async fn win(&mut self, standing_by: impl Fn()) {
+    pub async fn win(&mut self, standing_by: impl Fn()) {
         loop {
             match self.attempt().await {
                 Ok(true) => return,
@@ -71,7 +76,7 @@ impl Election {
     }
 
     /// Keeps the lease. Returns only when it is lost.
-    pub(crate) async fn keep(&mut self) -> anyhow::Error {
+    pub async fn keep(&mut self) -> anyhow::Error {
         let mut renewed = Instant::now();
         loop {
             tokio::time::sleep(RENEWAL.min(RETRY * 2)).await;
@@ -89,8 +94,11 @@ impl Election {
         }
     }
 
-    /// Gives the lease up, so that the next controller need not wait.
-    pub(crate) async fn release(&self) -> anyhow::Result<()> {
+    /// Gives the lease up, so that the next one need not wait.
+    ///
+    /// # Errors
+    /// The API server does not take it.
+    pub async fn release(&self) -> anyhow::Result<()> {
         let lease = self.api.get(&self.name).await?;
         let spec = lease.spec.clone().unwrap_or_default();
         if spec.holder_identity.as_deref() != Some(&self.me) {
@@ -114,11 +122,14 @@ impl Election {
     }
 
     /// One try to take or renew. `false`: another holds it.
-    async fn attempt(&mut self) -> anyhow::Result<bool> {
+    ///
+    /// # Errors
+    /// The lease cannot be read or written.
+    pub async fn attempt(&mut self) -> anyhow::Result<bool> {
         let lease = self.read_or_make().await?;
         let spec = lease.spec.clone().unwrap_or_default();
         let unchanged = self.unchanged_for(&spec);
-        match claim(&spec, &self.me, unchanged, Timestamp::now()) {
+        match claim(&spec, &self.me, self.duration, unchanged, Timestamp::now()) {
             Claim::Wait => Ok(false),
             Claim::Take(spec) => {
                 self.replace(Lease {
@@ -144,7 +155,7 @@ impl Election {
         };
         match self.api.create(&PostParams::default(), &new).await {
             Ok(lease) => Ok(lease),
-            Err(error) if api_status(&error).is_some_and(kube::core::Status::is_already_exists) => {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
                 bail!("another controller made the lease at the same time")
             }
             Err(error) => Err(error).context("making the lease"),
@@ -159,9 +170,7 @@ impl Election {
             .await
         {
             Ok(_) => Ok(true),
-            Err(error) if api_status(&error).is_some_and(kube::core::Status::is_conflict) => {
-                Ok(false)
-            }
+            Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
             Err(error) => Err(error).context("writing the lease"),
         }
     }
@@ -178,12 +187,18 @@ impl Election {
 }
 
 /// What one participant may do about a lease whose record has not changed for so long.
-fn claim(seen: &LeaseSpec, me: &str, unchanged: Duration, now: Timestamp) -> Claim {
+fn claim(
+    seen: &LeaseSpec,
+    me: &str,
+    duration: Duration,
+    unchanged: Duration,
+    now: Timestamp,
+) -> Claim {
     let holder = seen.holder_identity.as_deref().unwrap_or_default();
     let stated = seen
         .lease_duration_seconds
         .and_then(|seconds| u64::try_from(seconds).ok());
-    let silent = unchanged > stated.map_or(DURATION, Duration::from_secs);
+    let silent = unchanged > stated.map_or(duration, Duration::from_secs);
     let mine = holder == me;
     if !mine && !holder.is_empty() && !silent {
         return Claim::Wait;
@@ -191,7 +206,7 @@ fn claim(seen: &LeaseSpec, me: &str, unchanged: Duration, now: Timestamp) -> Cla
     let transitions = seen.lease_transitions.unwrap_or(0);
     Claim::Take(Box::new(LeaseSpec {
         holder_identity: Some(me.to_owned()),
-        lease_duration_seconds: i32::try_from(DURATION.as_secs()).ok(),
+        lease_duration_seconds: i32::try_from(duration.as_secs()).ok(),
         acquire_time: if mine {
             seen.acquire_time.clone()
         } else {
@@ -230,7 +245,13 @@ mod tests {
 
     #[test]
     fn a_free_lease_is_taken() {
-        let spec = taken(claim(&LeaseSpec::default(), "me", Duration::ZERO, NOW));
+        let spec = taken(claim(
+            &LeaseSpec::default(),
+            "me",
+            DURATION,
+            Duration::ZERO,
+            NOW,
+        ));
         assert_eq!(spec.holder_identity.as_deref(), Some("me"));
         assert_eq!(spec.lease_transitions, Some(1));
     }
@@ -238,14 +259,26 @@ mod tests {
     #[test]
     fn anothers_lease_is_waited_for() {
         assert_eq!(
-            claim(&held_by("other"), "me", Duration::from_secs(14), NOW),
+            claim(
+                &held_by("other"),
+                "me",
+                DURATION,
+                Duration::from_secs(14),
+                NOW
+            ),
             Claim::Wait
         );
     }
 
     #[test]
     fn a_silent_holders_lease_is_taken_over() {
-        let spec = taken(claim(&held_by("other"), "me", Duration::from_secs(16), NOW));
+        let spec = taken(claim(
+            &held_by("other"),
+            "me",
+            DURATION,
+            Duration::from_secs(16),
+            NOW,
+        ));
         assert_eq!(spec.holder_identity.as_deref(), Some("me"));
     }
 
@@ -256,7 +289,7 @@ mod tests {
             ..held_by("other")
         };
         assert_eq!(
-            claim(&patient, "me", Duration::from_secs(59), NOW),
+            claim(&patient, "me", DURATION, Duration::from_secs(59), NOW),
             Claim::Wait
         );
     }
@@ -268,7 +301,7 @@ mod tests {
             ..held_by("me")
         };
         assert_eq!(
-            taken(claim(&mine, "me", Duration::ZERO, NOW)).lease_transitions,
+            taken(claim(&mine, "me", DURATION, Duration::ZERO, NOW)).lease_transitions,
             Some(4)
         );
     }
