@@ -29,6 +29,9 @@ const SEGMENT: usize = 1 << 20;
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a container is read whose pod went before its end was known: it may still be dying.
 const VANISHED: Duration = Duration::from_secs(30);
+/// How many bytes of log may be held, over all boxes, that the kubelet has removed: they take the node's
+/// disk, and removing more of them frees nothing.
+const REMOVED: i64 = 2 << 30;
 /// After so many failures in a row to read a log that has ended, the rest is a gap.
 const TRIES: u32 = 20;
 
@@ -50,7 +53,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Whether files are to be let go rather than held.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.stats.held.get() >= self.files
+        self.stats.held.get() >= self.files || self.stats.removed_bytes.get() >= REMOVED
     }
 }
 
@@ -86,7 +89,8 @@ struct Task<'a> {
     /// For the next turn, after a wait in line.
     reserved: Option<Share>,
     log_failures: u32,
-    held: Held<'a>,
+    held: Counted<'a>,
+    removed: Counted<'a>,
 }
 
 impl<'a> Task<'a> {
@@ -104,7 +108,8 @@ impl<'a> Task<'a> {
             share: Share::default(),
             reserved: None,
             log_failures: 0,
-            held: Held(&shared.stats.held, 0),
+            held: Counted(&shared.stats.held, 0),
+            removed: Counted(&shared.stats.removed_bytes, 0),
             shared,
         }
     }
@@ -167,8 +172,13 @@ impl<'a> Task<'a> {
         if let Err(error) = tail.look(Instant::now().into_std()) {
             self.note_log_error(&error);
         }
-        self.held.set(tail.held());
+        self.count(tail);
         self.looked.store(true, Ordering::Relaxed);
+    }
+
+    fn count(&mut self, tail: &Tail) {
+        self.held.set(tail.held() as u64);
+        self.removed.set(tail.removed());
     }
 
     async fn follow(mut self, mut pair: Pair) -> Result<Option<Manifest>> {
@@ -230,7 +240,7 @@ impl<'a> Task<'a> {
         drop(turn);
         share.shrink_to(read);
         self.share.merge(share);
-        self.held.set(pair.tail.held());
+        self.count(&pair.tail);
         if pair.writer.has_waiting() {
             self.waiting.get_or_insert_with(Instant::now);
         }
@@ -357,18 +367,18 @@ fn broken(error: &JoinError) -> Error {
     }
 }
 
-/// Counts the files that one task holds.
-struct Held<'a>(&'a Gauge<i64, AtomicI64>, i64);
+/// What one task adds to a figure of all.
+struct Counted<'a>(&'a Gauge<i64, AtomicI64>, i64);
 
-impl Held<'_> {
-    fn set(&mut self, held: usize) {
-        let held = i64::try_from(held).unwrap_or(i64::MAX);
-        self.0.inc_by(held - self.1);
-        self.1 = held;
+impl Counted<'_> {
+    fn set(&mut self, count: u64) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.0.inc_by(count - self.1);
+        self.1 = count;
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.set(0);
     }

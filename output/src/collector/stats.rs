@@ -38,6 +38,8 @@ pub struct Stats {
     pub boxes: Gauge<i64, AtomicI64>,
     /// Log files that are held open.
     pub held: Gauge<i64, AtomicI64>,
+    /// Bytes of log that are held and that the kubelet has removed: they take the node's disk.
+    pub removed_bytes: Gauge<i64, AtomicI64>,
     /// Bytes of log that were read.
     pub log_bytes: Counter,
     /// Segments that were stored.
@@ -55,6 +57,7 @@ impl Default for Stats {
             registry: Registry::default(),
             boxes: Gauge::default(),
             held: Gauge::default(),
+            removed_bytes: Gauge::default(),
             log_bytes: Counter::default(),
             segments: Counter::default(),
             lag: Histogram::new(LAG_BUCKETS),
@@ -79,6 +82,11 @@ impl Stats {
             "held_files",
             "Log files that are held open",
             self.held.clone(),
+        );
+        registry.register(
+            "held_removed_bytes",
+            "Bytes of log that are held and that the kubelet has removed",
+            self.removed_bytes.clone(),
         );
         registry.register(
             "log_bytes",

@@ -23,6 +23,11 @@ impl<F: FileExt> Packed<F> {
         Self::over(Arc::new(file))
     }
 
+    /// The file as it is on the disk.
+    pub(crate) fn file(&self) -> &F {
+        &self.file
+    }
+
     fn over(file: Arc<F>) -> Self {
         let start = FromStart {
             file: file.clone(),

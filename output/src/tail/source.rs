@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
@@ -155,6 +155,18 @@ impl Source {
         let unread = self.unread().filter(|unread| *unread > 0)?;
         self.offset += unread;
         Some(unread)
+    }
+
+    /// How many bytes of disk it takes that nobody else can free, since its name is gone.
+    pub(crate) fn removed(&self) -> u64 {
+        let file = match &self.bytes {
+            Bytes::Plain(file) => file,
+            Bytes::Packed(packed) => packed.file(),
+        };
+        let known = file.metadata().ok();
+        known
+            .filter(|known| known.nlink() == 0)
+            .map_or(0, |known| known.len())
     }
 
     /// How many bytes were not read, if that can be told.

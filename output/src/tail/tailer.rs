@@ -166,6 +166,15 @@ impl Tail {
         self.files.len()
     }
 
+    /// How many bytes it holds of files that the kubelet has removed. It keeps as many as these itself.
+    #[must_use]
+    pub fn removed(&self) -> u64 {
+        if self.files.len() <= HELD_IF_CROWDED {
+            return 0;
+        }
+        self.files.iter().map(|held| held.source.removed()).sum()
+    }
+
     /// How many bytes are unread, if that can be told.
     #[must_use]
     pub fn unread(&self) -> Option<u64> {
