@@ -55,6 +55,8 @@ pub struct PlayedLog {
     file: Option<File>,
     written: Written,
     time: Timestamp,
+    /// How often the container was made before.
+    attempt: u32,
     rotated: Vec<Rotated>,
 }
 
@@ -65,9 +67,9 @@ struct Rotated {
 }
 
 impl Rotated {
-    fn name(&self) -> String {
+    fn name(&self, attempt: u32) -> String {
         let packed = if self.packed { ".gz" } else { "" };
-        format!("0.log.{}{packed}", self.suffix)
+        format!("{attempt}.log.{}{packed}", self.suffix)
     }
 }
 
@@ -83,11 +85,12 @@ impl PlayedLog {
         let folder = of_pod.join(boxes_crds::CONTAINER);
         fs::create_dir_all(&folder)?;
         Ok(Self {
-            file: Some(create(&folder)?),
+            file: Some(create(&folder, 0)?),
             of_pod,
             folder,
             written: Written::default(),
             time: Timestamp::now(),
+            attempt: 0,
             rotated: Vec::new(),
         })
     }
@@ -190,10 +193,10 @@ impl PlayedLog {
     /// When the files cannot be changed.
     pub fn begin_rotation(&mut self) -> Result<()> {
         while self.rotated.len() > KEPT {
-            fs::remove_file(self.folder.join(self.rotated.remove(0).name()))?;
+            fs::remove_file(self.folder.join(self.rotated.remove(0).name(self.attempt)))?;
         }
         for file in self.rotated.iter_mut().filter(|file| !file.packed) {
-            pack(&self.folder.join(file.name()))?;
+            pack(&self.folder.join(file.name(self.attempt)))?;
             file.packed = true;
         }
         let last = self.rotated.last().map(|file| file.suffix.as_str());
@@ -201,7 +204,10 @@ impl PlayedLog {
             suffix: suffix(last),
             packed: false,
         };
-        fs::rename(self.folder.join("0.log"), self.folder.join(file.name()))?;
+        fs::rename(
+            self.folder.join(format!("{}.log", self.attempt)),
+            self.folder.join(file.name(self.attempt)),
+        )?;
         self.rotated.push(file);
         Ok(())
     }
@@ -211,8 +217,18 @@ impl PlayedLog {
     /// # Errors
     /// When it cannot be made.
     pub fn finish_rotation(&mut self) -> Result<()> {
-        self.file = Some(create(&self.folder)?);
+        self.file = Some(create(&self.folder, self.attempt)?);
         Ok(())
+    }
+
+    /// The kubelet lost sight of the container and makes it again.
+    ///
+    /// # Errors
+    /// When the next file cannot be made.
+    pub fn attempt_again(&mut self) -> Result<()> {
+        self.attempt += 1;
+        self.rotated.clear();
+        self.finish_rotation()
     }
 
     /// The kubelet removes the log of the pod. The runtime may go on writing to the file.
@@ -224,9 +240,10 @@ impl PlayedLog {
     }
 }
 
-fn create(folder: &Path) -> Result<File> {
+fn create(folder: &Path, attempt: u32) -> Result<File> {
     let mut options = OpenOptions::new();
-    let file = options.append(true).create(true).open(folder.join("0.log"));
+    let path = folder.join(format!("{attempt}.log"));
+    let file = options.append(true).create(true).open(path);
     file.context("cannot make a log file")
 }
 

@@ -58,3 +58,25 @@ async fn without_its_log(world: &World) -> Result<()> {
 async fn a_node_that_comes_back_without_the_log_of_a_box_that_ran_leaves_a_gap() {
     e2e(without_its_log).await;
 }
+
+/// A kubelet or a runtime that restarts may lose sight of a container that it had just made.
+async fn in_two_attempts(world: &World) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let machine = Machine::new(world, Address::folder(folder.path())).await?;
+    let collector = machine.collector()?;
+    let mut running = machine.runs("attempts").await?;
+    running.log.out("of the first attempt\n")?;
+    running.is_stored().await?;
+    running.log.attempt_again()?;
+    running.log.out(noise(100))?;
+    running.log.rotate()?;
+    running.log.err("of the second attempt\n")?;
+    running.ends().await?;
+    running.is_saved_whole().await?;
+    collector.stop().await
+}
+
+#[tokio::test]
+async fn what_a_container_logged_that_was_made_again_is_one_output() {
+    e2e(in_two_attempts).await;
+}
