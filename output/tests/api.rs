@@ -122,3 +122,59 @@ async fn a_follower_of_a_killed_server_goes_on_at_another() {
     let whole = whole.concat() + "seen by the first\nbetween\nseen by the second\n";
     assert_eq!(got, whole);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_front_and_a_reader_are_one_log_api() {
+    let cluster = Cluster::start().await;
+    cluster.make_archive();
+    let reader = LogApi::start_reader(&cluster, "127.0.0.1:0").await;
+    let front = LogApi::start_front(&cluster, reader.address()).await;
+    let mut writer = writer(&cluster).await;
+    write(&mut writer, "a secret").await;
+    let mut following = front.get(&format!("{LOG}?follow=true"), "ann").await;
+    assert_eq!(following.until("a secret\n").await, "a secret\n");
+    write(&mut writer, "another").await;
+    writer.finish().await.unwrap();
+    assert_eq!(following.until("another\n").await, "another\n");
+    assert!(following.ends_well().await);
+    let read = front.get(LOG, "ann").await.text().await;
+    assert_eq!(read, "a secret\nanother\n");
+
+    assert_eq!(front.get(LOG, "bob").await.code(), 403);
+    assert_eq!(reader.get_as_front(LOG, "bob").await.code(), 403);
+    assert_eq!(reader.get_as_front(LOG, "ann").await.code(), 200);
+    assert_eq!(reader.get_past_the_front(LOG, "ann").await.code(), 401);
+    assert_log(&front.kill());
+    let reads = reader.kill();
+    assert!(
+        !reads.iter().any(|line| line.contains("output read")),
+        "{reads:#?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_front_goes_on_when_its_reader_comes_back() {
+    let cluster = Cluster::start().await;
+    cluster.make_archive();
+    let reader = LogApi::start_reader(&cluster, "127.0.0.1:0").await;
+    let address = reader.address();
+    let front = LogApi::start_front(&cluster, address).await;
+    let mut writer = writer(&cluster).await;
+    write(&mut writer, "one").await;
+    let mut following = front.get(&format!("{LOG}?follow=true"), "ann").await;
+    assert_eq!(following.until("one\n").await, "one\n");
+    reader.kill();
+    assert!(!following.ends_well().await);
+
+    let away = front.get(LOG, "ann").await;
+    assert_eq!((away.code(), away.header("retry-after")), (503, "1".into()));
+    front.is_ready().await;
+    let discovery = front.get("/apis/output.boxes.run/v1alpha1", "ann").await;
+    assert_eq!(discovery.code(), 200);
+
+    let _reader = LogApi::start_reader(&cluster, &address.to_string()).await;
+    let mut again = front.get(&format!("{LOG}?follow=true"), "ann").await;
+    assert_eq!(again.until("one\n").await, "one\n");
+    writer.finish().await.unwrap();
+    assert!(again.ends_well().await);
+}

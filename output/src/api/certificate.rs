@@ -15,7 +15,7 @@ use rustls::sign::CertifiedKey;
 use super::tls::provider;
 
 /// How often the files are looked at. A mounted Secret follows within about a minute anyway.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// The certificate in force. New connections get the newest.
 pub(crate) struct Serving(RwLock<Arc<CertifiedKey>>);
@@ -29,6 +29,9 @@ pub(crate) struct Files {
 
 /// The two files as they were read.
 type Pair = (Vec<u8>, Vec<u8>);
+
+/// What is in them.
+type Parsed = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 impl Serving {
     /// Reads the files, and goes on reading them in the background.
@@ -104,12 +107,17 @@ impl fmt::Debug for Serving {
 }
 
 impl Files {
+    /// What is in them now.
+    pub(crate) async fn parsed(&self) -> anyhow::Result<Parsed> {
+        parse(&self.read().await?)
+    }
+
     async fn read(&self) -> anyhow::Result<Pair> {
         Ok((read(&self.certificate).await?, read(&self.key).await?))
     }
 }
 
-async fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+pub(crate) async fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let path = path.to_owned();
     tokio::task::spawn_blocking(move || {
         std::fs::read(&path).with_context(|| format!("reading {}", path.display()))
@@ -117,12 +125,17 @@ async fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     .await?
 }
 
-fn load((certificate, key): &Pair) -> anyhow::Result<Arc<CertifiedKey>> {
+fn load(pair: &Pair) -> anyhow::Result<Arc<CertifiedKey>> {
+    let (chain, key) = parse(pair)?;
+    certified(chain, key)
+}
+
+fn parse((certificate, key): &Pair) -> anyhow::Result<Parsed> {
     let chain = CertificateDer::pem_slice_iter(certificate)
         .collect::<Result<Vec<_>, _>>()
         .context("the certificate file")?;
     let key = PrivateKeyDer::from_pem_slice(key).context("the key file")?;
-    certified(chain, key)
+    Ok((chain, key))
 }
 
 fn certified(

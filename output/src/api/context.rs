@@ -13,16 +13,29 @@ use super::feed::Timing;
 use super::front_proxy::FrontProxy;
 use super::metrics::Metrics;
 use super::slots::Slots;
+use super::upstream::Upstream;
 use super::user::User;
 use crate::archive::Reader;
 
 /// The front proxy as it is known now; `None` before the first answer.
 pub(crate) type KnownProxy = watch::Receiver<Option<Arc<FrontProxy>>>;
 
+/// Where output is read.
+pub(crate) enum Source {
+    /// Here, in the archive.
+    Archive {
+        archive: Arc<dyn Reader>,
+        /// Whether a front passes the reads on. It has noted them in its log.
+        behind_front: bool,
+    },
+    /// By another server, which has the archive.
+    Upstream(Box<Upstream>),
+}
+
 /// The server's parts.
 pub(crate) struct Context {
     pub(crate) cluster: Arc<dyn Cluster>,
-    pub(crate) archive: Arc<dyn Reader>,
+    pub(crate) source: Source,
     pub(crate) access: Access,
     pub(crate) proxy: KnownProxy,
     pub(crate) slots: Arc<Slots>,

@@ -9,7 +9,7 @@ use super::names::Target;
 use super::route::GROUP;
 use super::user::User;
 
-/// How long a client that was refused for want of room is to wait.
+/// How long a client that was refused for what soon passes is to wait.
 const RETRY_SECONDS: u32 = 1;
 
 /// A request that is not fulfilled.
@@ -99,6 +99,11 @@ impl Failure {
         )
     }
 
+    /// The server that has the output cannot be reached now. Another of its replicas may answer soon.
+    pub(crate) fn out_of_reach(message: impl Into<String>) -> Self {
+        Self::unavailable(message).soon()
+    }
+
     /// What is there cannot be used.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
@@ -107,10 +112,14 @@ impl Failure {
     /// As much is being read as this server allows.
     pub(crate) fn too_many(whose: &str) -> Self {
         let message = format!("too many logs are being read {whose}, please try again later");
-        let mut failure = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
-        failure.details = Some(json!({"retryAfterSeconds": RETRY_SECONDS}));
-        failure.retry = true;
-        failure
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message).soon()
+    }
+
+    /// Says when to try again.
+    fn soon(mut self) -> Self {
+        self.details = Some(json!({"retryAfterSeconds": RETRY_SECONDS}));
+        self.retry = true;
+        self
     }
 
     fn about(mut self, group: &str, name: &str) -> Self {

@@ -43,7 +43,7 @@ pub(crate) fn run_of(text: &str) -> RunKey {
 pub(crate) struct FakeCluster {
     boxes: Mutex<HashMap<Target, FoundBox>>,
     allowed: Mutex<HashSet<(String, String)>>,
-    reviews: AtomicUsize,
+    asked_for: Mutex<Vec<User>>,
     silent: AtomicBool,
 }
 
@@ -68,7 +68,12 @@ impl FakeCluster {
     }
 
     pub(crate) fn reviews(&self) -> usize {
-        self.reviews.load(Ordering::Relaxed)
+        self.asked_for.lock().unwrap().len()
+    }
+
+    /// Whom the reviews were about.
+    pub(crate) fn asked_for(&self) -> Vec<User> {
+        self.asked_for.lock().unwrap().clone()
     }
 
     fn answer<T>(&self, answer: T) -> std::result::Result<T, NoAnswer> {
@@ -93,7 +98,7 @@ impl Cluster for FakeCluster {
         user: &'a User,
         target: &'a Target,
     ) -> BoxFuture<'a, std::result::Result<Verdict, NoAnswer>> {
-        self.reviews.fetch_add(1, Ordering::Relaxed);
+        self.asked_for.lock().unwrap().push(user.clone());
         let pair = (user.name.clone(), target.namespace.clone());
         let verdict = if self.allowed.lock().unwrap().contains(&pair) {
             Verdict::Allowed

@@ -1,4 +1,4 @@
-//! Who asks, by the word of the API server in front.
+//! Who asks, by the word of the server in front: the API server, or our own front.
 //!
 //! The aggregator of the API server authenticates users, removes any identity headers that they
 //! sent, sets its own, and proves itself with a client certificate. So a header counts only if the
@@ -16,17 +16,15 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
-use rustls::RootCertStore;
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::tls::provider;
-use super::user::User;
+use super::tls::{provider, roots};
+use super::user::{self, User};
 
-/// What the `ConfigMap` says about the front proxy.
+/// What is known about the front proxy.
 pub(crate) struct FrontProxy {
     verifier: Arc<dyn ClientCertVerifier>,
     allowed_names: Vec<String>,
@@ -70,6 +68,9 @@ impl Stranger {
 
 const CA: &str = "requestheader-client-ca-file";
 
+/// Common name of the front's client certificate: that of no other which its authority signed.
+pub(crate) const FRONT: &str = "boxes-log-api";
+
 impl FrontProxy {
     /// Reads the data of `ConfigMap` `kube-system/extension-apiserver-authentication`.
     ///
@@ -77,13 +78,31 @@ impl FrontProxy {
     /// It has no CA, or something in it cannot be read.
     pub(crate) fn new(data: &BTreeMap<String, String>) -> Result<Self, Unusable> {
         let headers = |key| Ok(lowercase(list(data, key)?));
+        let unusable = |problem| Unusable { key: CA, problem };
         Ok(Self {
-            verifier: verifier(data.get(CA).map_or("", String::as_str))?,
+            verifier: verifier(data.get(CA).map_or("", String::as_str)).map_err(unusable)?,
             allowed_names: list(data, "requestheader-allowed-names")?,
             name_headers: headers("requestheader-username-headers")?,
             uid_headers: headers("requestheader-uid-headers")?,
             group_headers: headers("requestheader-group-headers")?,
             extra_prefixes: headers("requestheader-extra-headers-prefix")?,
+        })
+    }
+
+    /// Our own front, by the authority (PEM) that signed its certificate: for a server that is behind
+    /// no API server.
+    ///
+    /// # Errors
+    /// There is no authority in it, or it cannot be read.
+    pub(crate) fn ours(ca: &str) -> Result<Self, String> {
+        let only = |name: &str| vec![name.to_owned()];
+        Ok(Self {
+            verifier: verifier(ca)?,
+            allowed_names: only(FRONT),
+            name_headers: only(user::NAME),
+            uid_headers: only(user::UID),
+            group_headers: only(user::GROUP),
+            extra_prefixes: only(user::EXTRA),
         })
     }
 
@@ -157,17 +176,10 @@ impl fmt::Debug for FrontProxy {
     }
 }
 
-fn verifier(pem: &str) -> Result<Arc<dyn ClientCertVerifier>, Unusable> {
-    let problem = |problem: String| Unusable { key: CA, problem };
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-        let certificate = certificate.map_err(|error| problem(error.to_string()))?;
-        roots
-            .add(certificate)
-            .map_err(|error| problem(error.to_string()))?;
-    }
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider()).build();
-    verifier.map_err(|error| problem(error.to_string()))
+fn verifier(pem: &str) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let roots = Arc::new(roots(pem.as_bytes())?);
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
+    verifier.map_err(|error| error.to_string())
 }
 
 /// A list that the `ConfigMap` holds as JSON; empty if it has no such key.

@@ -1,8 +1,8 @@
 //! From a request to its answer.
 
 use axum::response::{IntoResponse, Response};
+use http::Method;
 use http::request::Parts;
-use http::{Method, StatusCode};
 use rustls::pki_types::CertificateDer;
 
 use super::context::Context;
@@ -18,9 +18,7 @@ pub(crate) async fn handle(
     request: &Parts,
 ) -> Response {
     let answer = respond(cx, certificates, request).await;
-    let code = answer
-        .as_ref()
-        .map_or_else(Failure::code, |_| StatusCode::OK);
+    let code = answer.as_ref().map_or_else(Failure::code, Response::status);
     cx.metrics.count_request(code);
     answer.unwrap_or_else(Failure::into_response)
 }

@@ -20,7 +20,7 @@ impl boxes_program::Health for Health {
         if *self.stopping.borrow() {
             Some("stopping")
         } else if self.cx.proxy.borrow().is_none() {
-            Some("waiting for the authentication ConfigMap")
+            Some("how users are authenticated is not known yet")
         } else {
             None
         }

@@ -7,19 +7,20 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use jiff::Timestamp;
 
 use super::cluster::FoundBox;
-use super::context::Context;
+use super::context::{Context, Source};
 use super::failure::Failure;
 use super::feed::{Cut, Feed, FeedState};
+use super::forward;
 use super::names::Target;
 use super::options::{Gaps, Options};
 use super::pump::{END, GAPS, NEXT, OUTPUT, Progress, Pump, saved};
 use super::render::Renderer;
 use super::slots::Slot;
 use super::user::User;
-use crate::archive::{Entry, Error, Manifest, RunKey, Start};
+use crate::archive::{Entry, Error, Manifest, Reader, RunKey, Start};
 
 /// Header: the UID of the Box whose output this is.
-const UID: HeaderName = HeaderName::from_static("x-boxes-uid");
+pub(crate) const UID: HeaderName = HeaderName::from_static("x-boxes-uid");
 /// Header: the number of the first entry of this answer.
 const FROM: HeaderName = HeaderName::from_static("x-boxes-from");
 
@@ -33,19 +34,46 @@ pub(crate) async fn answer(
     cx.access.check(user, target).await?;
     let options = Options::parse(query, Timestamp::now())?;
     let slot = cx.slots.take(&user.name)?;
-    let found = find(cx, target, &options).await?;
+    match &cx.source {
+        Source::Archive {
+            archive,
+            behind_front,
+        } => {
+            let found = find(cx, target, &options).await?;
+            if !behind_front {
+                note_read(user, target, found.uid.as_str());
+            }
+            let feed = feed(cx, archive, target, &found, &options);
+            read(cx, feed, &found, &options, slot).await
+        }
+        Source::Upstream(upstream) => {
+            forward::answer(cx, upstream, (user, target), query, slot).await
+        }
+    }
+}
+
+async fn read(
+    cx: &Context,
+    mut feed: Feed,
+    found: &FoundBox,
+    options: &Options,
+    slot: Slot,
+) -> Result<Response, Failure> {
+    let manifest = manifest(cx, &feed.archive, feed.run.as_ref()).await?;
+    let first = first(cx, &mut feed).await?;
+    let head = head(found, options, manifest.as_ref(), first.as_deref());
+    Ok(response(head, pump(cx, options, feed, first, slot)))
+}
+
+/// One line for each read, by the server that the user's request came to.
+pub(crate) fn note_read(user: &User, target: &Target, box_uid: &str) {
     tracing::info!(
         namespace = target.namespace,
         name = target.name,
-        box_uid = %found.uid,
+        box_uid,
         user = user.name,
         "output read"
     );
-    let mut feed = feed(cx, target, &found, &options);
-    let manifest = manifest(cx, feed.run.as_ref()).await?;
-    let first = first(cx, &mut feed).await?;
-    let head = head(&found, &options, manifest.as_ref(), first.as_deref());
-    Ok(response(head, pump(cx, &options, feed, first, slot)))
 }
 
 async fn find(cx: &Context, target: &Target, options: &Options) -> Result<FoundBox, Failure> {
@@ -62,11 +90,17 @@ async fn find(cx: &Context, target: &Target, options: &Options) -> Result<FoundB
     }
 }
 
-fn feed(cx: &Context, target: &Target, found: &FoundBox, options: &Options) -> Feed {
+fn feed(
+    cx: &Context,
+    archive: &Arc<dyn Reader>,
+    target: &Target,
+    found: &FoundBox,
+    options: &Options,
+) -> Feed {
     let run = |pod_uid: &_| RunKey::first(found.uid.clone(), Clone::clone(pod_uid));
     Feed {
         cluster: cx.cluster.clone(),
-        archive: cx.archive.clone(),
+        archive: archive.clone(),
         timing: cx.timing,
         target: target.clone(),
         uid: found.uid.clone(),
@@ -79,11 +113,15 @@ fn feed(cx: &Context, target: &Target, found: &FoundBox, options: &Options) -> F
 
 /// The end of the output, if it has one. This is also how an archive that does not answer is
 /// noticed while there is still a status to send.
-async fn manifest(cx: &Context, run: Option<&RunKey>) -> Result<Option<Manifest>, Failure> {
+async fn manifest(
+    cx: &Context,
+    archive: &Arc<dyn Reader>,
+    run: Option<&RunKey>,
+) -> Result<Option<Manifest>, Failure> {
     let Some(run) = run else {
         return Ok(None);
     };
-    let asked = tokio::time::timeout(cx.timing.answer, cx.archive.manifest(run));
+    let asked = tokio::time::timeout(cx.timing.answer, archive.manifest(run));
     match asked.await {
         Ok(answer) => answer.map_err(|error| refuse(&error)),
         Err(_) => Err(too_slow()),

@@ -77,6 +77,7 @@ mod failure;
 #[cfg(test)]
 mod fake;
 mod feed;
+mod forward;
 mod front_proxy;
 mod handle;
 mod handshakes;
@@ -99,4 +100,5 @@ mod test_certificates;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod upstream;
 mod user;

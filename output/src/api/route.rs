@@ -62,6 +62,12 @@ impl Route {
     }
 }
 
+/// The path of a log. Its names were checked: they are segments and nothing else.
+pub(crate) fn log_path(target: &Target) -> String {
+    let Target { namespace, name } = target;
+    format!("/apis/{GROUP}/{VERSION}/namespaces/{namespace}/boxes/{name}/log")
+}
+
 fn segments(path: &str) -> Option<Vec<Cow<'_, str>>> {
     let path = path.strip_prefix('/')?;
     let path = path.strip_suffix('/').unwrap_or(path);
@@ -105,7 +111,8 @@ mod tests {
     fn a_log_is_named_by_namespace_and_name() {
         let target = Target::new("ns", "a.b").unwrap();
         assert_eq!(log("ns", "a.b"), Route::Log(target.clone()));
-        assert_eq!(log("%6es", "a%2Eb"), Route::Log(target));
+        assert_eq!(log("%6es", "a%2Eb"), Route::Log(target.clone()));
+        assert_eq!(Route::of(&log_path(&target)), Route::Log(target));
     }
 
     #[rstest::rstest]

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::access::Access;
 use super::args::Args;
 use super::certificate::{Files, Serving};
-use super::context::{Context, KnownProxy};
+use super::context::{Context, KnownProxy, Source};
 use super::feed::Timing;
 use super::health::Health;
 use super::late::LateArchive;
@@ -21,6 +21,7 @@ use super::metrics::Metrics;
 use super::serve::Limits;
 use super::slots::Slots;
 use super::{authn, serve, tls};
+use crate::archive::ArchiveArgs;
 
 /// Between being unready and closing the door: until then requests are still sent here. With the time
 /// that answers have to end, less than the usual 30 s of a pod.
@@ -38,8 +39,11 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         .context("no cluster: set KUBECONFIG, or run in a pod with a ServiceAccount")?;
     let tls = tls::config(certificate(&args).await?)?;
     let (known, proxy) = watch::channel(None);
-    tokio::spawn(authn::keep(client.clone(), known));
-    let cx = Arc::new(context(client, &args, proxy));
+    match args.front_ca.clone() {
+        Some(ca) => tokio::spawn(authn::keep_file(ca, known)),
+        None => tokio::spawn(authn::keep(client.clone(), known)),
+    };
+    let cx = Arc::new(context(client, &args, proxy)?);
     let (unready, stopping) = watch::channel(false);
     let (close, closed) = watch::channel(false);
     let listener = TcpListener::bind(args.listen)
@@ -71,21 +75,32 @@ async fn certificate(args: &Args) -> anyhow::Result<Arc<Serving>> {
     }
 }
 
-fn context(client: Client, args: &Args, proxy: KnownProxy) -> Context {
+fn context(client: Client, args: &Args, proxy: KnownProxy) -> anyhow::Result<Context> {
     let cluster = Arc::new(Live::new(client));
-    Context {
+    Ok(Context {
         access: Access::new(cluster.clone()),
         cluster,
-        archive: Arc::new(archive(args)),
+        source: source(args)?,
         proxy,
         slots: Slots::new(args.max_streams.into(), args.max_streams_per_user.into()),
         metrics: Arc::new(Metrics::new()),
         timing: Timing::default(),
-    }
+    })
 }
 
-fn archive(args: &Args) -> LateArchive {
-    let archive = LateArchive::new(args.archive.url.clone(), args.archive.options());
+fn source(args: &Args) -> anyhow::Result<Source> {
+    if let Some(upstream) = &args.reader {
+        return Ok(Source::Upstream(Box::new(upstream.clone())));
+    }
+    let known = args.archive.as_ref().context("no --archive")?;
+    Ok(Source::Archive {
+        archive: Arc::new(archive(known)),
+        behind_front: args.front_ca.is_some(),
+    })
+}
+
+fn archive(args: &ArchiveArgs) -> LateArchive {
+    let archive = LateArchive::new(args.url.clone(), args.options());
     if let Err(error) = archive.archive() {
         tracing::error!(error = %error, "the archive cannot be opened; this is tried again for each request");
     }

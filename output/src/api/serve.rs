@@ -31,7 +31,7 @@ const HEADERS: Duration = Duration::from_secs(30);
 const HEADER_COUNT: usize = 8192;
 const HEADER_BYTES: u32 = 1024 * 1024;
 /// How long a silent client is taken for alive.
-const SILENCE: Duration = Duration::from_secs(30);
+pub(crate) const SILENCE: Duration = Duration::from_secs(30);
 /// Bytes of one answer that wait in an HTTP/2 connection.
 const SEND_BUFFER: usize = 128 * 1024;
 /// Requests on one HTTP/2 connection. The API server opens another one beyond that.
@@ -172,7 +172,7 @@ async fn speak(
 }
 
 /// Lines are sent at once, and a peer that vanished without a word is noticed.
-fn prepare(stream: &TcpStream) -> io::Result<()> {
+pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, SILENCE)?;

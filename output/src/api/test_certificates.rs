@@ -1,15 +1,17 @@
 //! Certificates for tests.
 
+use std::path::Path;
+
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, date_time_ymd,
+    BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType, date_time_ymd,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 /// A certificate authority.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    pem: String,
+    certificate: Certificate,
 }
 
 /// A certificate and its key.
@@ -32,20 +34,45 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let mut params = params(name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let pem = params.self_signed(&key).unwrap().pem();
+        let certificate = params.self_signed(&key).unwrap();
         Self {
             issuer: Issuer::new(params, key),
-            pem,
+            certificate,
         }
     }
 
     pub(crate) fn pem(&self) -> String {
-        self.pem.clone()
+        self.certificate.pem()
+    }
+
+    pub(crate) fn der(&self) -> CertificateDer<'static> {
+        self.certificate.der().clone()
     }
 
     pub(crate) fn sign(&self, name: &str, kind: Kind) -> Identity {
-        let key = KeyPair::generate().unwrap();
+        let (certificate, key) = self.signed(params(name), kind);
+        Identity {
+            chain: vec![certificate.der().clone()],
+            key: PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der())),
+        }
+    }
+
+    /// Writes what a Secret has: a pair for this host or client, and the authority.
+    pub(crate) fn write(&self, folder: &Path, name: &str, kind: Kind) {
         let mut params = params(name);
+        params.subject_alt_names = vec![SanType::DnsName(name.try_into().unwrap())];
+        let (certificate, key) = self.signed(params, kind);
+        for (file, content) in [
+            ("ca.crt", self.pem()),
+            ("tls.crt", certificate.pem()),
+            ("tls.key", key.serialize_pem()),
+        ] {
+            std::fs::write(folder.join(file), content).unwrap();
+        }
+    }
+
+    fn signed(&self, mut params: CertificateParams, kind: Kind) -> (Certificate, KeyPair) {
+        let key = KeyPair::generate().unwrap();
         params.extended_key_usages = vec![match kind {
             Kind::ServerOnly => ExtendedKeyUsagePurpose::ServerAuth,
             Kind::Client | Kind::Expired | Kind::NotYet => ExtendedKeyUsagePurpose::ClientAuth,
@@ -55,11 +82,7 @@ impl Authority {
             Kind::NotYet => params.not_before = date_time_ymd(2999, 1, 1),
             Kind::Client | Kind::ServerOnly => {}
         }
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        Identity {
-            chain: vec![certificate.der().clone()],
-            key: PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der())),
-        }
+        (params.signed_by(&key, &self.issuer).unwrap(), key)
     }
 }
 

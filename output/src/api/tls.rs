@@ -11,10 +11,13 @@ use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature,
     verify_tls13_signature,
 };
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::ResolvesServerCert;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
+use rustls::{
+    DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
+};
 
 /// The cryptography that everything here uses.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
@@ -25,6 +28,17 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
 pub(crate) fn install() {
     // It fails only if the choice was made before.
     let _ = aws_lc_rs::default_provider().install_default();
+}
+
+/// The authorities of a file, PEM. None is no error.
+pub(crate) fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        let added = roots.add(certificate);
+        added.map_err(|error| error.to_string())?;
+    }
+    Ok(roots)
 }
 
 /// How the server speaks TLS.

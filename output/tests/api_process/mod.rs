@@ -32,7 +32,11 @@ pub(crate) struct Cluster {
     folder: TempDir,
     ca: Authority,
     root: CertificateDer<'static>,
+    between: Authority,
 }
+
+/// Common name of a front's certificate.
+const FRONT: &str = "boxes-log-api";
 
 impl Cluster {
     pub(crate) async fn start() -> Self {
@@ -50,7 +54,21 @@ impl Cluster {
         });
         std::fs::write(folder.path().join("kubeconfig"), config.to_string()).unwrap();
         let root = serving(&folder);
-        Self { folder, ca, root }
+        let between = Authority::new("between front and reader");
+        for (secret, name, kind) in [
+            ("front", FRONT, Kind::Client),
+            ("reader", "localhost", Kind::ServerOnly),
+        ] {
+            let secret = folder.path().join(secret);
+            std::fs::create_dir(&secret).unwrap();
+            between.write(&secret, name, kind);
+        }
+        Self {
+            folder,
+            ca,
+            root,
+            between,
+        }
     }
 
     pub(crate) fn archive_url(&self) -> String {
@@ -63,6 +81,10 @@ impl Cluster {
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    fn file(&self, flag: &str, name: &str) -> String {
+        format!("--{flag}={}", self.path(name).display())
     }
 }
 
@@ -156,17 +178,46 @@ pub(crate) struct LogApi<'a> {
 }
 
 impl<'a> LogApi<'a> {
+    /// With the archive, behind the API server.
     pub(crate) async fn start(cluster: &'a Cluster) -> Self {
-        let flag = |name: &str, value: &str| format!("--{name}={value}");
-        let file = |name, file| flag(name, cluster.path(file).to_str().unwrap());
+        let args = [
+            cluster.file("tls-cert", "tls.crt"),
+            cluster.file("tls-key", "tls.key"),
+            format!("--archive={}", cluster.archive_url()),
+        ];
+        Self::start_with(cluster, "127.0.0.1:0", &args).await
+    }
+
+    /// With the archive, behind a front, at this address.
+    pub(crate) async fn start_reader(cluster: &'a Cluster, listen: &str) -> Self {
+        let args = [
+            cluster.file("tls-cert", "reader/tls.crt"),
+            cluster.file("tls-key", "reader/tls.key"),
+            cluster.file("front-ca", "reader/ca.crt"),
+            format!("--archive={}", cluster.archive_url()),
+        ];
+        Self::start_with(cluster, listen, &args).await
+    }
+
+    /// In front of a reader at this address.
+    pub(crate) async fn start_front(cluster: &'a Cluster, reader: SocketAddr) -> Self {
+        let args = [
+            cluster.file("tls-cert", "tls.crt"),
+            cluster.file("tls-key", "tls.key"),
+            format!("--reader=https://localhost:{}", reader.port()),
+            cluster.file("reader-ca", "front/ca.crt"),
+            cluster.file("reader-cert", "front/tls.crt"),
+            cluster.file("reader-key", "front/tls.key"),
+        ];
+        Self::start_with(cluster, "127.0.0.1:0", &args).await
+    }
+
+    async fn start_with(cluster: &'a Cluster, listen: &str, args: &[String]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_boxes-log-api"))
             .env("KUBECONFIG", cluster.path("kubeconfig"))
-            .args([file("tls-cert", "tls.crt"), file("tls-key", "tls.key")])
-            .args(["--listen=127.0.0.1:0", "--health-listen=127.0.0.1:0"])
-            .args([
-                flag("archive", &cluster.archive_url()),
-                flag("log-format", "json"),
-            ])
+            .args(args)
+            .args(["--listen", listen, "--health-listen=127.0.0.1:0"])
+            .arg("--log-format=json")
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -210,6 +261,27 @@ impl<'a> LogApi<'a> {
     pub(crate) async fn get(&self, path: &str, user: &str) -> Answer {
         let identity = self.cluster.ca.sign(PROXY, Kind::Client);
         ask(self.address, &self.cluster.root, Some(identity), path, user).await
+    }
+
+    /// Where it listens.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Asks as a front does for this user.
+    pub(crate) async fn get_as_front(&self, path: &str, user: &str) -> Answer {
+        let between = &self.cluster.between;
+        let identity = between.sign(FRONT, Kind::Client);
+        ask(self.address, &between.der(), Some(identity), path, user).await
+    }
+
+    /// Asks a reader without the certificate of its front.
+    pub(crate) async fn get_past_the_front(&self, path: &str, user: &str) -> Answer {
+        let (root, identity) = (
+            self.cluster.between.der(),
+            self.cluster.ca.sign(FRONT, Kind::Client),
+        );
+        ask(self.address, &root, Some(identity), path, user).await
     }
 
     /// Asks without a certificate.

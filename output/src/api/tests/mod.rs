@@ -3,6 +3,8 @@
 mod client;
 mod crowding;
 mod following;
+mod fronted;
+mod fronted_identity;
 mod health;
 mod identity;
 mod reading;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::super::access::Access;
-use super::super::certificate::Serving;
-use super::super::context::Context;
+use super::super::certificate::{Files, Serving};
+use super::super::context::{Context, Source};
 use super::super::fake::{FakeArchive, FakeCluster};
 use super::super::feed::Timing;
 use super::super::front_proxy::FrontProxy;
@@ -20,6 +21,7 @@ use super::super::serve::{self, Limits};
 use super::super::slots::Slots;
 use super::super::test_certificates::{Authority, Identity, Kind};
 use super::super::tls;
+use super::super::upstream::Upstream;
 use super::client::{Answer, Client};
 
 /// Common name of the API server's client certificate.
@@ -82,22 +84,64 @@ impl TestServer {
     }
 
     pub(super) async fn start_with(limits: Limits) -> Self {
+        let archive = FakeArchive::new();
+        let source = Source::Archive {
+            archive: Arc::new(archive.clone()),
+            behind_front: false,
+        };
+        Self::start_from(limits, source, archive).await
+    }
+
+    /// A front of the server at this port, which it knows by the files in this folder.
+    pub(super) async fn start_front(port: u16, folder: &Path) -> Self {
+        let source = Source::Upstream(Box::new(Upstream::at(port, folder)));
+        Self::start_from(Limits::default(), source, FakeArchive::new()).await
+    }
+
+    /// A server behind a front, which has a certificate of this authority, as it has itself.
+    pub(super) async fn start_reader(ca: Authority, folder: &Path) -> Self {
+        ca.write(folder, "localhost", Kind::ServerOnly);
+        let serving = Serving::from_files(Files {
+            certificate: folder.join("tls.crt"),
+            key: folder.join("tls.key"),
+        });
+        let tls = (serving.await.unwrap(), ca.der());
+        let archive = FakeArchive::new();
+        let source = Source::Archive {
+            archive: Arc::new(archive.clone()),
+            behind_front: true,
+        };
+        let proxy = Arc::new(FrontProxy::ours(&ca.pem()).unwrap());
+        Self::serve(Limits::default(), source, archive, (ca, proxy), tls).await
+    }
+
+    async fn start_from(limits: Limits, source: Source, archive: FakeArchive) -> Self {
+        let ca = Authority::new("request header CA");
+        let proxy = front_proxy(&config_map(&ca));
+        let serving = Serving::self_made(&["localhost".to_owned()]).unwrap();
+        let root = serving.certificate();
+        Self::serve(limits, source, archive, (ca, proxy), (serving, root)).await
+    }
+
+    async fn serve(
+        limits: Limits,
+        source: Source,
+        archive: FakeArchive,
+        (ca, proxy): (Authority, Arc<FrontProxy>),
+        (serving, root): (Arc<Serving>, CertificateDer<'static>),
+    ) -> Self {
         let cluster = Arc::new(FakeCluster::default());
         cluster.allow("ann", "ns");
-        let archive = FakeArchive::new();
-        let ca = Authority::new("request header CA");
-        let (known, proxy) = watch::channel(Some(front_proxy(&config_map(&ca))));
+        let (known, proxy) = watch::channel(Some(proxy));
         let cx = Arc::new(Context {
             cluster: cluster.clone(),
-            archive: Arc::new(archive.clone()),
+            source,
             access: Access::new(cluster.clone()),
             proxy,
             slots: Slots::new(3, 2),
             metrics: Arc::new(Metrics::new()),
             timing: timing(),
         });
-        let serving = Serving::self_made(&["localhost".to_owned()]).unwrap();
-        let root = serving.certificate();
         let (stop, stopped) = watch::channel(false);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
