@@ -101,6 +101,98 @@ fn manifests_with_every_value_set() {
     insta::assert_snapshot!(template(&["--values", ALL_VALUES]));
 }
 
+const BUCKET: [&str; 2] = ["--set", "output.archive.url=s3://bucket/a"];
+
+#[test]
+fn manifests_of_output_in_a_bucket() {
+    let manifests = without_certificate(&template(&BUCKET));
+    let of_output = manifests
+        .split("\n---\n")
+        .filter(|it| it.contains("/output/"));
+    insta::assert_snapshot!(of_output.collect::<Vec<_>>().join("\n---\n"));
+}
+
+/// The manifest of this kind and name.
+fn manifest<'a>(all: &'a str, kind: &str, name: &str) -> &'a str {
+    let (kind, name) = (format!("\nkind: {kind}\n"), format!("\n  name: {name}\n"));
+    let mut found = all
+        .split("\n---\n")
+        .filter(|it| it.contains(&kind) && it.contains(&name));
+    found
+        .next()
+        .unwrap_or_else(|| panic!("no {kind}{name} in\n{all}"))
+}
+
+/// While none of its replicas is ready, no namespace can be deleted: a volume that is not there must
+/// not keep them from it.
+#[test]
+fn the_log_api_waits_for_no_volume() {
+    for more in [&[][..], &["--values", ALL_VALUES], &BUCKET] {
+        let all = template(more);
+        let volumes = manifest(&all, "Deployment", "boxes-log-api")
+            .split_once("\n      volumes:\n")
+            .expect("volumes")
+            .1;
+        for held in ["persistentVolumeClaim:", "hostPath:", "nfs:"] {
+            assert!(!volumes.contains(held), "{held} in\n{volumes}");
+        }
+    }
+}
+
+/// Who is in front of the archive, and who opens it.
+#[test]
+fn a_folder_has_a_reader_of_its_own_and_a_bucket_has_none() {
+    let folder = template(&[]);
+    let (front, reader) = (
+        manifest(&folder, "Deployment", "boxes-log-api"),
+        manifest(&folder, "Deployment", "boxes-output-reader"),
+    );
+    let url = "--reader=https://boxes-output-reader.boxes-system.svc:8443\n";
+    assert!(
+        front.contains(url) && !front.contains("archive="),
+        "{front}"
+    );
+    assert!(reader.contains("--archive=file:///archive\n"), "{reader}");
+    assert!(
+        reader.contains("--front-ca=/etc/boxes/tls/ca.crt\n"),
+        "{reader}"
+    );
+    manifest(&folder, "Service", "boxes-output-reader");
+
+    let bucket = template(&BUCKET);
+    assert!(!bucket.contains("boxes-output-reader"), "{bucket}");
+    let alone = manifest(&bucket, "Deployment", "boxes-log-api");
+    assert!(alone.contains("--archive=s3://bucket/a\n"), "{alone}");
+    assert!(!alone.contains("--reader"), "{alone}");
+}
+
+#[test]
+fn whoever_finds_output_may_read_boxes() {
+    let (folder, bucket) = (template(&[]), template(&BUCKET));
+    for (all, name, finds) in [
+        (&folder, "boxes-log-api", false),
+        (&folder, "boxes-output-reader", true),
+        (&bucket, "boxes-log-api", true),
+    ] {
+        let role = manifest(all, "ClusterRole", name);
+        assert_eq!(role.contains("resources: [boxes]"), finds, "{role}");
+        assert!(role.contains("subjectaccessreviews"), "{role}");
+    }
+}
+
+#[test]
+fn certificates_of_ones_own_are_taken() {
+    let all = template(&["--values", ALL_VALUES]);
+    assert!(!all.contains("\nkind: Secret\n"), "{all}");
+    for (deployment, secret) in [
+        ("boxes-log-api", "reader-client"),
+        ("boxes-output-reader", "reader-tls"),
+    ] {
+        let of = manifest(&all, "Deployment", deployment);
+        assert!(of.contains(&format!("secretName: {secret}\n")), "{of}");
+    }
+}
+
 #[test]
 fn what_is_off_is_absent() {
     let off = "aggregateRoles=false,metrics.service.enabled=false,output.enabled=false,\
@@ -118,7 +210,7 @@ fn what_is_off_is_absent() {
 }
 
 /// What is rendered for saved output, and nothing else.
-const OUTPUT: [&str; 9] = [
+const OUTPUT: [&str; 10] = [
     "\nkind: DaemonSet\n",
     "\nkind: APIService\n",
     "\nkind: PodDisruptionBudget\n",
@@ -126,6 +218,7 @@ const OUTPUT: [&str; 9] = [
     "\nkind: ValidatingAdmissionPolicyBinding\n",
     "boxes-collector",
     "boxes-log-api",
+    "boxes-output-reader",
     "output.boxes.run",
     "- --output\n",
 ];
@@ -142,14 +235,16 @@ fn output_is_left_out_as_a_whole() {
 #[test]
 fn the_log_api_is_left_out_alone() {
     let manifests = template(&["--set", "output.logApi.enabled=false"]);
-    assert!(!manifests.contains("boxes-log-api"), "{manifests}");
-    assert!(!manifests.contains("APIService"), "{manifests}");
+    for absent in ["boxes-log-api", "boxes-output-reader", "APIService"] {
+        assert!(!manifests.contains(absent), "{absent} in\n{manifests}");
+    }
     assert!(manifests.contains("kind: DaemonSet"), "{manifests}");
 }
 
 #[test]
 fn a_single_log_api_can_be_drained() {
-    let manifests = template(&["--set", "output.logApi.replicas=1"]);
+    let single = "output.logApi.replicas=1,output.reader.replicas=1";
+    let manifests = template(&["--set", single]);
     assert!(!manifests.contains("PodDisruptionBudget"), "{manifests}");
 }
 
@@ -214,6 +309,9 @@ fn values_that_do_not_exist_are_refused() {
         ("output.collector.podLogs=", "podLogs"),
         ("output.logApi.replicas=-1", "replicas"),
         ("output.logApi.tls.caBundle=none", "caBundle"),
+        ("output.reader.replicas=-1", "replicas"),
+        ("output.reader.tls.existingSecret=alone", "tls"),
+        ("output.reader.tls.existingClientSecret=alone", "tls"),
         ("replica=2", "replica"),
         ("image.tga=dev", "tga"),
         ("logLevel=loud", "logLevel"),

@@ -7,6 +7,15 @@ boxes-collector
 boxes-log-api
 {{- end -}}
 
+{{- define "boxes.output.reader" -}}
+boxes-output-reader
+{{- end -}}
+
+{{- /* What the log API finds it by, and what its certificate is for. */ -}}
+{{- define "boxes.output.readerHost" -}}
+{{ include "boxes.output.reader" . }}.{{ .Release.Namespace }}.svc
+{{- end -}}
+
 {{- define "boxes.output.selectorLabels" -}}
 {{- $root := index . 0 -}}
 app.kubernetes.io/name: {{ $root.Chart.Name }}
@@ -56,10 +65,52 @@ metadata:
 automountServiceAccountToken: false
 {{- end -}}
 
-{{- /* The arguments by which both find the archive, and what they log. */ -}}
-{{- define "boxes.output.args" -}}
+{{- /* What a server may. Of the chart's context, the component, the name, and whether it finds output, in a list. */ -}}
+{{- define "boxes.output.clusterRole" -}}
+{{- $root := index . 0 -}}
+{{- $name := index . 2 -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "boxes.output.labels" . | nindent 4 }}
+rules:
+  {{- if index . 3 }}
+  # From the name of a box to its UIDs, which lead to its output.
+  - apiGroups: [boxes.run]
+    resources: [boxes]
+    verbs: [get]
+  {{- end }}
+  # Whether a user may read it.
+  - apiGroups: [authorization.k8s.io]
+    resources: [subjectaccessreviews]
+    verbs: [create]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "boxes.output.labels" . | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {{ $name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ $name }}
+    namespace: {{ $root.Release.Namespace }}
+{{- end -}}
+
+{{- /* What all log. */ -}}
+{{- define "boxes.output.logArgs" -}}
 - --log-level={{ .Values.logLevel }}
 - --log-format={{ .Values.logFormat }}
+{{- end -}}
+
+{{- /* By which they find the archive. */ -}}
+{{- define "boxes.output.archiveArgs" -}}
 - --archive={{ .Values.output.archive.url }}
 {{- range $key, $value := .Values.output.archive.options }}
 - {{ printf "--archive-option=%s=%s" $key $value | quote }}
@@ -69,6 +120,14 @@ automountServiceAccountToken: false
 {{- /* Whether the archive is a folder, and so a volume: not empty if it is. */ -}}
 {{- define "boxes.output.isFolder" -}}
 {{- if hasPrefix "file://" .Values.output.archive.url }}yes{{ end -}}
+{{- end -}}
+
+{{- /*
+Whether the archive has a reader of its own: not empty if it does. The log API must not wait for a
+volume, so that one that is held back does not hold back the deletion of namespaces.
+*/ -}}
+{{- define "boxes.output.hasReader" -}}
+{{- if and .Values.output.enabled .Values.output.logApi.enabled (include "boxes.output.isFolder" .) }}yes{{ end -}}
 {{- end -}}
 
 {{- /* Whether the chart makes the claim: not empty if it does. */ -}}
@@ -140,4 +199,14 @@ envFrom:
 
 {{- define "boxes.output.tlsSecret" -}}
 {{- .Values.output.logApi.tls.existingSecret | default "boxes-log-api-tls" -}}
+{{- end -}}
+
+{{- /* By which the reader is known. */ -}}
+{{- define "boxes.output.readerSecret" -}}
+{{- .Values.output.reader.tls.existingSecret | default "boxes-output-reader-tls" -}}
+{{- end -}}
+
+{{- /* By which the reader knows the log API. */ -}}
+{{- define "boxes.output.clientSecret" -}}
+{{- .Values.output.reader.tls.existingClientSecret | default "boxes-log-api-client" -}}
 {{- end -}}
