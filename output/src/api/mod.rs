@@ -20,6 +20,13 @@
 //!     verbs: [get]
 //! ```
 //!
+//! # Front and reader
+//! An archive that is a volume is read by a server of its own. A pod does not start without its volumes,
+//! and while no pod of the log API is ready, no namespace can be deleted. So the log API is then a front
+//! (`--reader`): it does all of the above, and has the same program read (`--front-ca`), which takes
+//! its client certificate for the API server's, and authorises again. What comes back is passed on as it
+//! is, but that each log has to end with its trailers: without them it was cut off.
+//!
 //! # What is read
 //! The name leads to the Box, and its UID and the UID of its pod lead to the output; a name is never
 //! a key. The query is that of `pods/log`: `follow`, `stream` (`stdout`, `stderr`, `all`),

@@ -201,6 +201,7 @@ impl FromStr for Place {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_certificates::{Authority, Kind};
     use super::*;
 
     #[rstest::rstest]
@@ -215,6 +216,19 @@ mod tests {
     fn it_is_at_a_host_and_a_port(#[case] url: &str, #[case] port: Option<u16>) {
         let place = url.parse::<Place>().ok();
         assert_eq!(place.map(|place| place.port), port);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_says_nothing_is_given_up() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        Authority::new("reader CA").write(folder.path(), "front", Kind::Client);
+        let upstream = Upstream::at(silent.local_addr().unwrap().port(), folder.path());
+        let asked = upstream.get(PathAndQuery::from_static("/"), HeaderMap::new());
+        assert_eq!(
+            asked.await.unwrap_err().to_string(),
+            "no connection in time"
+        );
     }
 
     #[test]
