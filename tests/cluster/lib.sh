@@ -116,7 +116,8 @@ install_failed() { # kubectl
     say "not everything became ready:"
     "$1" --namespace boxes-system get pods -o wide >&2 || true
     "$1" --namespace boxes-system describe pods >&2 || true
-    for of in deployment/boxes-controller daemonset/boxes-collector deployment/boxes-log-api; do
+    for of in deployment/boxes-controller daemonset/boxes-collector deployment/boxes-log-api \
+        deployment/boxes-output-reader; do
         "$1" --namespace boxes-system logs "$of" --tail 30 >&2 || true
     done
     "$1" get apiservice v1alpha1.output.boxes.run -o yaml >&2 || true

@@ -11,10 +11,12 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
 use super::controller::NAMESPACE;
+use super::output::OUTPUT_READER;
 use super::watch::{PATIENCE, gone, until};
 use super::world::World;
 
 const DEPLOYMENT: &str = "boxes-log-api";
+const READER: &str = "boxes-output-reader";
 const LABELS: &str = "app.kubernetes.io/name=boxes,app.kubernetes.io/component=log-api";
 const REGISTRATION: &str = "v1alpha1.output.boxes.run";
 const GROUP: &str = "output.boxes.run/v1alpha1";
@@ -82,6 +84,29 @@ impl LogApi {
         let all = self.deployments();
         let scaled = all.patch_scale(DEPLOYMENT, &params, &patch).await;
         scaled.map(drop).context("cannot scale the log API")
+    }
+
+    /// Sets how many pods there are to be that read the archive for it, and waits until those that are
+    /// too many are gone.
+    ///
+    /// # Errors
+    /// When the API server refuses it, or one stays.
+    pub async fn scale_readers(&self, replicas: usize) -> Result<()> {
+        let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+        let params = PatchParams::default();
+        let all = self.deployments();
+        let scaled = all.patch_scale(READER, &params, &patch).await;
+        scaled.context("cannot scale the archive's reader")?;
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let fewer = async {
+            let params = ListParams::default().labels(OUTPUT_READER);
+            while pods.list(&params).await?.items.len() > replicas {
+                tokio::time::sleep(AGAIN).await;
+            }
+            anyhow::Ok(())
+        };
+        let done = tokio::time::timeout(PATIENCE, fewer).await;
+        done.context("a reader of the archive stays")?
     }
 
     /// Waits until the API server passes requests on to it, and it answers: what the API server says

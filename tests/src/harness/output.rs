@@ -18,6 +18,10 @@ const GROUP: &str = "/apis/output.boxes.run/";
 /// What the log API's pods are found by.
 pub(crate) const LOG_API: &str = "app.kubernetes.io/name=boxes,app.kubernetes.io/component=log-api";
 
+/// What the pods are found by that read the archive for it.
+pub(crate) const OUTPUT_READER: &str =
+    "app.kubernetes.io/name=boxes,app.kubernetes.io/component=output-reader";
+
 /// Reads the output of one Box.
 #[derive(Clone)]
 pub struct OutputReader {

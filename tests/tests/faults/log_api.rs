@@ -1,6 +1,8 @@
 //! The log API fails. While it is not there at all, no namespace can be deleted; the way out that
 //! `docs/guides/uninstall.md` names works.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use boxes_crds::OutputState;
 use boxes_tests::harness::{LogApi, NAMESPACE, World, a_box, e2e_alone, gone, until};
@@ -104,6 +106,37 @@ async fn without_a_log_api_boxes_are_there_and_a_stuck_namespace_is_freed_as_doc
         freed.context("the namespace stays")?;
         ensure!(it.output().text("").await? == "kept\n");
         Ok(())
+    })
+    .await;
+}
+
+/// What keeps the archive's volume from its pods keeps output from being read, and nothing else.
+#[tokio::test]
+async fn without_a_reader_of_the_archive_reads_are_refused_and_namespaces_are_deleted() {
+    e2e_alone(async |world| {
+        let log_api = LogApi::of(world);
+        let it = a_box("unread").shell("echo kept").create(world).await?;
+        it.has_output(OutputState::Saved).await?;
+        let without = async {
+            log_api.scale_readers(0).await?;
+            let code = it.output().refused("").await?;
+            ensure!(code == 503, "refused with {code}");
+            let name = format!("{}-free", world.namespace());
+            let all = a_namespace(world, &name).await?;
+            all.delete(&name, &DeleteParams::default()).await?;
+            gone(&all, &name, None).await?;
+            log_api.is_ready().await
+        }
+        .await;
+        log_api.scale_readers(2).await?;
+        without?;
+        let again = async {
+            while it.output().text("").await.ok().as_deref() != Some("kept\n") {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        };
+        let read = tokio::time::timeout(boxes_tests::harness::PATIENCE, again).await;
+        read.context("the output is not read again")
     })
     .await;
 }

@@ -103,7 +103,8 @@ async fn the_clusters_view_role_may_read_it() {
     .await;
 }
 
-/// The log API believes nobody but the API server, and nothing of the archive is in a box.
+/// The log API believes nobody but the API server, the archive's reader nobody but the log API, and
+/// nothing of the archive is in a box.
 #[tokio::test]
 async fn a_box_reaches_neither_its_own_output_nor_the_archive() {
     e2e(async |world| {
@@ -114,9 +115,11 @@ async fn a_box_reaches_neither_its_own_output_nor_the_archive() {
             "grep -qi archive /proc/mounts && exit 10; [ -e /archive ] && exit 11; \
              env | grep -qiE 'archive|aws_|azure|google' && exit 12; \
              [ -e /var/run/secrets ] && exit 13; [ -e /var/log/pods ] && exit 14; \
-             url=https://boxes-log-api.boxes-system.svc:443; \
-             for as in '' '--header=X-Remote-User:admin --header=X-Remote-Group:system:masters'; do \
-               wget -q -T 5 --no-check-certificate $as -O - $url{log} | grep -q others && exit 15; \
+             for url in https://boxes-log-api.boxes-system.svc:443 \
+                 https://boxes-output-reader.boxes-system.svc:8443; do \
+               for as in '' '--header=X-Remote-User:admin --header=X-Remote-Group:system:masters'; do \
+                 wget -q -T 5 --no-check-certificate $as -O - $url{log} | grep -q others && exit 15; \
+               done; \
              done; exit 0"
         );
         let curious = a_box("curious").shell(&line).create(world).await?;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::super::super::meter::round;
 use super::super::super::processes;
 use super::super::super::run::Bench;
-use crate::harness::{COLLECTOR, LOG_API, NAMESPACE};
+use crate::harness::{COLLECTOR, LOG_API, NAMESPACE, OUTPUT_READER};
 
 /// The cluster's programs that output goes through.
 const PROGRAMS: [&str; 3] = ["containerd", "kubelet", "kube-apiserver"];
@@ -55,6 +55,8 @@ impl Cost {
         let mut pids: Vec<_> = PROGRAMS.into_iter().filter_map(known).collect();
         pids.push(("collector", collector));
         pids.extend(servers.into_iter().map(|pid| ("log API", pid)));
+        let readers = pids_of(&bench.client, OUTPUT_READER, "boxes-log-api").await?;
+        pids.extend(readers.into_iter().map(|pid| ("output reader", pid)));
         forget_the_peak(collector)?;
         Ok(Self {
             began: Instant::now(),
