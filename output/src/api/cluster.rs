@@ -1,7 +1,10 @@
 //! What the log API asks of the cluster.
 
+use std::net::SocketAddr;
+
 use futures::future::BoxFuture;
 
+use super::endpoints::Service;
 use super::names::Target;
 use super::user::User;
 use crate::archive::Uid;
@@ -14,6 +17,12 @@ pub(crate) trait Cluster: Send + Sync {
         &'a self,
         target: &'a Target,
     ) -> BoxFuture<'a, Result<Option<FoundBox>, NoAnswer>>;
+
+    /// Where a Service is served now.
+    fn addresses<'a>(
+        &'a self,
+        service: &'a Service,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, NoAnswer>>;
 
     /// Whether this user may `get` `boxes/log` of this Box.
     fn review<'a>(

@@ -1,6 +1,7 @@
 //! A cluster and an archive in memory, which fail on request.
 
 use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -11,6 +12,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::cluster::{Cluster, FoundBox, NoAnswer, Verdict};
+use super::endpoints::Service;
 use super::names::Target;
 use super::user::User;
 use crate::archive::{
@@ -45,6 +47,8 @@ pub(crate) struct FakeCluster {
     allowed: Mutex<HashSet<(String, String)>>,
     asked_for: Mutex<Vec<User>>,
     silent: AtomicBool,
+    /// Where every Service is served.
+    pub(crate) addresses: Mutex<Vec<SocketAddr>>,
 }
 
 impl FakeCluster {
@@ -91,6 +95,13 @@ impl Cluster for FakeCluster {
     ) -> BoxFuture<'a, std::result::Result<Option<FoundBox>, NoAnswer>> {
         let found = self.boxes.lock().unwrap().get(target).cloned();
         Box::pin(async move { self.answer(found) })
+    }
+
+    fn addresses<'a>(
+        &'a self,
+        _: &'a Service,
+    ) -> BoxFuture<'a, std::result::Result<Vec<SocketAddr>, NoAnswer>> {
+        Box::pin(async move { self.answer(self.addresses.lock().unwrap().clone()) })
     }
 
     fn review<'a>(

@@ -34,7 +34,7 @@ pub(crate) async fn answer(
     slot: Slot,
 ) -> Result<Response, Failure> {
     let asked = match question(user, target, query) {
-        Ok((path, headers)) => upstream.get(path, headers).await,
+        Ok((path, headers)) => upstream.get(cx.cluster.as_ref(), path, headers).await,
         Err(error) => Err(error.into()),
     };
     let (response, connection) = asked.map_err(|error| away(&error))?;

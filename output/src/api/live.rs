@@ -1,6 +1,7 @@
 //! The cluster, over its API server.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use boxes_crds::{BoxStatus, OutputState, State, condition};
@@ -14,6 +15,7 @@ use kube::api::{Api, PostParams};
 use serde::Deserialize;
 
 use super::cluster::{Cluster, FoundBox, NoAnswer, Verdict};
+use super::endpoints::Service;
 use super::names::Target;
 use super::route::{GROUP, VERSION};
 use super::user::User;
@@ -80,6 +82,16 @@ impl Cluster for Live {
         target: &'a Target,
     ) -> BoxFuture<'a, Result<Option<FoundBox>, NoAnswer>> {
         Box::pin(self.get(target))
+    }
+
+    fn addresses<'a>(
+        &'a self,
+        service: &'a Service,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, NoAnswer>> {
+        Box::pin(async move {
+            let answer = in_time(service.addresses(&self.client)).await?;
+            answer.map_err(|error| NoAnswer(error.to_string()))
+        })
     }
 
     fn review<'a>(

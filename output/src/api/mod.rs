@@ -80,6 +80,7 @@ mod certificate;
 mod cluster;
 mod context;
 mod discovery;
+mod endpoints;
 mod failure;
 #[cfg(test)]
 mod fake;

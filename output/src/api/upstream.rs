@@ -1,13 +1,15 @@
 //! The server that has the archive, as a front reaches it.
 //!
 //! Each request has a connection of its own: none is found to be dead when it is needed, replicas take
-//! turns, and whoever goes away takes it along. It is HTTP/2, whose limits on headers are those that the
+//! turns, and whoever goes away takes it along. A replica that cannot be connected to is passed over. It is HTTP/2, whose limits on headers are those that the
 //! API server's own requests have. The files are read for each, so that a front starts without them,
 //! and new ones count at once.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -22,20 +24,24 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::certificate::{Files, read};
+use super::cluster::Cluster;
+use super::endpoints::Service;
 use super::serve::{SILENCE, prepare};
 use super::tls::{provider, roots};
 
-/// How long it may take until a connection can be used.
+/// How long one replica may take until a connection to it can be used.
+const REPLICA: Duration = Duration::from_secs(2);
+/// How long it may take in all.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an answer may take to begin: longer than a reader waits for its archive, so that it tells
 /// by itself what is wrong.
-const ANSWER: Duration = Duration::from_secs(45);
+const ANSWER: Duration = Duration::from_mins(1);
 /// Bytes of one answer that wait here for the client.
 const WINDOW: u32 = 128 * 1024;
 
@@ -78,6 +84,10 @@ pub(crate) struct Upstream {
         requires = "place"
     )]
     key: PathBuf,
+
+    /// How often it was asked.
+    #[arg(skip)]
+    turn: Arc<AtomicUsize>,
 }
 
 /// Where it is, and the name that its certificate is for.
@@ -87,6 +97,8 @@ struct Place {
     host: String,
     port: u16,
     name: ServerName<'static>,
+    /// If it is one of the cluster.
+    service: Option<Service>,
 }
 
 /// An answer, and what keeps its connection open.
@@ -96,11 +108,12 @@ impl Upstream {
     /// Asks for this path with these headers.
     pub(crate) async fn get(
         &self,
+        cluster: &dyn Cluster,
         path: PathAndQuery,
         headers: HeaderMap,
     ) -> anyhow::Result<Answered> {
         let request = self.request(path, headers)?;
-        let connected = timeout(CONNECT, self.connect()).await;
+        let connected = timeout(CONNECT, self.connect(cluster)).await;
         let mut connection = connected.context("no connection in time")??;
         let answer = timeout(ANSWER, connection.send_request(request)).await;
         Ok((answer.context("no answer in time")??, connection))
@@ -118,8 +131,40 @@ impl Upstream {
         Ok(request)
     }
 
-    async fn connect(&self) -> anyhow::Result<SendRequest<Empty<Bytes>>> {
-        let stream = TokioIo::new(self.secure().await?);
+    /// To the first replica that takes it; those that went without a word are not waited for.
+    async fn connect(&self, cluster: &dyn Cluster) -> anyhow::Result<SendRequest<Empty<Bytes>>> {
+        let mut problem = anyhow::anyhow!("it has no replica that is ready");
+        for address in self.addresses(cluster).await? {
+            match timeout(REPLICA, self.connect_to(address)).await {
+                Ok(Ok(connection)) => return Ok(connection),
+                Ok(Err(error)) => problem = error,
+                Err(_) => problem = anyhow::anyhow!("{address} does not answer"),
+            }
+        }
+        Err(problem)
+    }
+
+    /// Where it is, beginning with another one each time.
+    async fn addresses(&self, cluster: &dyn Cluster) -> anyhow::Result<Vec<SocketAddr>> {
+        let Place {
+            host,
+            port,
+            service,
+            ..
+        } = &self.place;
+        let mut all = match service {
+            Some(service) => cluster.addresses(service).await?,
+            None => lookup_host((host.as_str(), *port)).await?.collect(),
+        };
+        if !all.is_empty() {
+            let turn = self.turn.fetch_add(1, Ordering::Relaxed) % all.len();
+            all.rotate_left(turn);
+        }
+        Ok(all)
+    }
+
+    async fn connect_to(&self, address: SocketAddr) -> anyhow::Result<SendRequest<Empty<Bytes>>> {
+        let stream = TokioIo::new(self.secure(address).await?);
         let (send, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .keep_alive_interval(SILENCE)
@@ -133,14 +178,11 @@ impl Upstream {
         Ok(send)
     }
 
-    async fn secure(&self) -> anyhow::Result<TlsStream<TcpStream>> {
+    async fn secure(&self, address: SocketAddr) -> anyhow::Result<TlsStream<TcpStream>> {
         let config = Arc::new(self.config().await?);
-        let Place {
-            host, port, name, ..
-        } = &self.place;
-        let stream = TcpStream::connect((host.as_str(), *port)).await?;
+        let stream = TcpStream::connect(address).await?;
         prepare(&stream)?;
-        let connected = TlsConnector::from(config).connect(name.clone(), stream);
+        let connected = TlsConnector::from(config).connect(self.place.name.clone(), stream);
         Ok(connected.await?)
     }
 
@@ -173,6 +215,7 @@ impl Upstream {
             ca: folder.join("ca.crt"),
             certificate: folder.join("tls.crt"),
             key: folder.join("tls.key"),
+            turn: Arc::default(),
         }
     }
 }
@@ -192,6 +235,7 @@ impl FromStr for Place {
         let port = uri.port_u16().unwrap_or(443);
         Ok(Self {
             uri,
+            service: Service::of_host(&host),
             host,
             port,
             name,
@@ -201,6 +245,7 @@ impl FromStr for Place {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fake::FakeCluster;
     use super::super::test_certificates::{Authority, Kind};
     use super::*;
 
@@ -224,11 +269,29 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         Authority::new("reader CA").write(folder.path(), "front", Kind::Client);
         let upstream = Upstream::at(silent.local_addr().unwrap().port(), folder.path());
-        let asked = upstream.get(PathAndQuery::from_static("/"), HeaderMap::new());
-        assert_eq!(
-            asked.await.unwrap_err().to_string(),
-            "no connection in time"
+        let cluster = FakeCluster::default();
+        let asked = upstream.get(&cluster, PathAndQuery::from_static("/"), HeaderMap::new());
+        let error = asked.await.unwrap_err().to_string();
+        assert!(
+            error.contains("does not answer") || error == "no connection in time",
+            "{error}"
         );
+    }
+
+    #[tokio::test]
+    async fn the_replicas_of_a_service_take_turns() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut upstream = Upstream::at(1, folder.path());
+        upstream.place = "https://reader.ns.svc:1".parse().unwrap();
+        let cluster = FakeCluster::default();
+        let none = upstream.connect(&cluster).await.unwrap_err().to_string();
+        assert_eq!(none, "it has no replica that is ready");
+        let two: [SocketAddr; 2] = ["10.0.0.1:8443", "10.0.0.2:8443"].map(|it| it.parse().unwrap());
+        cluster.addresses.lock().unwrap().extend(two);
+        let first = upstream.addresses(&cluster).await.unwrap();
+        let second = upstream.addresses(&cluster).await.unwrap();
+        assert_eq!((first.len(), second.len()), (2, 2));
+        assert_ne!(first, second);
     }
 
     #[test]
