@@ -1,6 +1,8 @@
 //! Says what happened to a Box: a log line and a Kubernetes Event each. Events are a courtesy: they
 //! are sent beside the work and are never waited for; the history is the record.
 
+use std::time::Duration;
+
 use boxes_crds::BoxStatus;
 use boxes_lifecycle::{Announcement, BoxView, Severity, announcements};
 use futures::{StreamExt, stream};
@@ -11,12 +13,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::PostParams;
 use kube::{Api, Client, Resource};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use crate::context::MANAGER;
 use crate::metrics::EventCounts;
 
 /// How many Events may wait to be sent. Past that they are dropped, and counted.
 const WAITING: usize = 4096;
+
+/// How long one may take: a connection that died says nothing.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How many are sent at once.
 const AT_ONCE: usize = 8;
@@ -145,7 +151,11 @@ async fn send(client: &Client, event: Event, counts: &EventCounts) {
     let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
     let api: Api<Event> = Api::namespaced(client.clone(), namespace);
     // In a namespace that is being deleted, and for one already sent, this fails, and may.
-    match api.create(&PostParams::default(), &event).await {
+    let creating = timeout(PATIENCE, async {
+        let created = api.create(&PostParams::default(), &event).await;
+        anyhow::Ok(created?)
+    });
+    match creating.await.unwrap_or_else(|late| Err(late.into())) {
         Ok(_) => counts.sent.inc(),
         Err(error) => {
             tracing::debug!(error = %error, "an Event was not accepted");
@@ -156,8 +166,6 @@ async fn send(client: &Client, event: Event, counts: &EventCounts) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use kube::client::Body;
     use serde_json::json;
     use tower_test::mock;

@@ -144,7 +144,7 @@ fn release_unreadable(world: &World) -> Option<Write> {
         let by_kubelet = world.namespace_terminating && confirmation(world, pod).is_stopped();
         let unwanted = world.object.deleting() || world.namespace_terminating;
         let abandoned = world.object.annotation(ABANDON_OUTPUT_ANNOTATION) == Some(pod.uid());
-        let saved = !pod.holds_output() || unwanted || abandoned;
+        let saved = !pod.holds_output() || unwanted || abandoned || !world.saves_output;
         if (by_person || by_kubelet) && pod.is_held() && saved {
             return Some(Write::ReleasePod {
                 uid: pod.uid().to_owned(),

@@ -12,8 +12,8 @@ use crate::pod_view::PodView;
 use crate::record::Record;
 use crate::world::{NodeView, Seen, World};
 
-/// How long after the end a collector may take before it is said that the pod waits for it: until
-/// then it is what always happens, and costs no write.
+/// How long after the end a collector may take before it is said that the pod waits for it, or it is not
+/// waited for because output was turned off: until then it is what always happens, and costs no write.
 pub(crate) const OUTPUT_PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 
 /// The value that a new pod's annotation has: output is to come.

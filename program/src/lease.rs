@@ -2,7 +2,7 @@
 //! resource version.
 //!
 //! Whether a holder is dead is judged by how long its record has not changed *here*, never by
-//! comparing clocks. A controller that cannot renew exits: whoever reads "leading" in its log may
+//! comparing clocks. A leader that cannot renew exits: whoever reads "leading" in its log may
 //! trust that it was.
 
 use std::time::{Duration, Instant};
@@ -64,7 +64,9 @@ impl Election {
     /// Waits until this participant leads. `standing_by` hears when another does.
     pub async fn win(&mut self, standing_by: impl Fn()) {
         loop {
-            match self.attempt().await {
+            // A call may never be answered.
+            let attempt = timeout(RENEWAL, self.attempt()).await;
+            match attempt.unwrap_or_else(|late| Err(late.into())) {
                 Ok(true) => return,
                 Ok(false) => standing_by(),
                 Err(error) => {
@@ -82,7 +84,7 @@ impl Election {
             tokio::time::sleep(RENEWAL.min(RETRY * 2)).await;
             match timeout(RENEWAL, self.attempt()).await {
                 Ok(Ok(true)) => renewed = Instant::now(),
-                Ok(Ok(false)) => return anyhow::anyhow!("another controller has taken the lease"),
+                Ok(Ok(false)) => return anyhow::anyhow!("another one has taken the lease"),
                 Ok(Err(error)) if renewed.elapsed() > GIVE_UP => {
                     return error.context("the lease could not be renewed");
                 }
@@ -156,7 +158,7 @@ impl Election {
         match self.api.create(&PostParams::default(), &new).await {
             Ok(lease) => Ok(lease),
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
-                bail!("another controller made the lease at the same time")
+                bail!("another one made the lease at the same time")
             }
             Err(error) => Err(error).context("making the lease"),
         }

@@ -44,7 +44,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Whether a connection with these certificates is the API server's.
+    /// Whether a connection with these certificates is that of the server in front.
     pub(crate) fn knows(&self, certificates: &[CertificateDer<'_>]) -> bool {
         let proxy = self.proxy.borrow().clone();
         proxy.is_some_and(|proxy| proxy.verify(certificates, UnixTime::now()).is_ok())

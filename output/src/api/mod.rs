@@ -69,7 +69,8 @@
 //! ```
 //!
 //! gives the bytes that come next, exactly; 409 says that the name has become another Box's. After
-//! an answer that came to its end, `from=<trailer X-Boxes-Next>` gives what was written since.
+//! an answer that came to its end, `from=<trailer X-Boxes-Next>` gives what was written since; the trailer
+//! is absent where the answer ends inside an entry, or inside a line that needs a timestamp.
 //! (`X-Boxes-From` is absent while a follower of `tailLines` or `sinceTime` waits for its first line:
 //! if nothing came, the same request again is right.)
 

@@ -42,7 +42,7 @@ const REQUESTS: u32 = 200;
 pub(crate) struct Limits {
     /// Clients that have not said yet who they are.
     pub(crate) handshakes: usize,
-    /// Connections of the API server, which needs few.
+    /// Connections of the server in front: the API server needs few, and a front one for each read.
     pub(crate) connections: usize,
     /// Connections without its certificate: they are told that they are nobody.
     pub(crate) strangers: usize,

@@ -39,9 +39,9 @@ use super::tls::{provider, roots};
 const REPLICA: Duration = Duration::from_secs(2);
 /// How long it may take in all.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long an answer may take to begin: longer than a reader waits for its archive, so that it tells
-/// by itself what is wrong.
-const ANSWER: Duration = Duration::from_mins(1);
+/// How long an answer may take to begin: longer than a reader takes in all for the cluster and for its
+/// archive, so that it tells by itself what is wrong.
+const ANSWER: Duration = Duration::from_mins(2);
 /// Bytes of one answer that wait here for the client.
 const WINDOW: u32 = 128 * 1024;
 

@@ -88,6 +88,8 @@ struct Task<'a> {
     share: Share,
     /// For the next turn, after a wait in line.
     reserved: Option<Share>,
+    /// How often in a row a log could not be read, and how often for a reason that is the log's.
+    log_errors: u32,
     log_failures: u32,
     held: Counted<'a>,
     removed: Counted<'a>,
@@ -107,6 +109,7 @@ impl<'a> Task<'a> {
             waiting: None,
             share: Share::default(),
             reserved: None,
+            log_errors: 0,
             log_failures: 0,
             held: Counted(&shared.stats.held, 0),
             removed: Counted(&shared.stats.removed_bytes, 0),
@@ -197,11 +200,11 @@ impl<'a> Task<'a> {
                 }
             }
             match progress {
-                Ok(Progress::Read(_)) => self.log_failures = 0,
+                Ok(Progress::Read(_)) => self.log_is_read(),
                 // Storing took time, in which more may have come.
                 Ok(Progress::Waiting) if drained => {}
                 Ok(Progress::Waiting) => {
-                    self.log_failures = 0;
+                    self.log_is_read();
                     self.pause(POLL).await;
                 }
                 Err(error) => {
@@ -209,7 +212,7 @@ impl<'a> Task<'a> {
                     if self.ended.is_some() && self.log_failures >= TRIES {
                         return self.finish(pair, false).await;
                     }
-                    self.pause(delay(self.log_failures)).await;
+                    self.pause(delay(self.log_errors)).await;
                 }
             }
         }
@@ -348,11 +351,16 @@ impl<'a> Task<'a> {
         }
     }
 
+    fn log_is_read(&mut self) {
+        (self.log_errors, self.log_failures) = (0, 0);
+    }
+
     fn note_log_error(&mut self, error: &io::Error) {
         self.shared.stats.count_error("log");
-        if self.log_failures == 0 {
+        if self.log_errors == 0 {
             tracing::warn!(error = %error, "a log cannot be read; trying again");
         }
+        self.log_errors = self.log_errors.saturating_add(1);
         // It does not count against a log that others hold too many files, or that none may be read.
         if !is_ours(error) {
             self.log_failures = self.log_failures.saturating_add(1);

@@ -194,9 +194,6 @@ fn lease(holder: &str) -> (u16, Value) {
 #[case::not_told(vec![failure(500, "InternalError", "sweeper")], 1)]
 #[case::taken_at_the_same_time(vec![lease(""), failure(409, "Conflict", "sweeper")], 2)]
 #[case::held(vec![lease("node-1"), lease("node-1"), nothing_listed(), object("u", false)], 4)]
-#[case::held_and_in_vain(
-    vec![lease("node-1"), lease("node-1"), failure(500, "InternalError", ""), lease("node-1"), lease("")], 5
-)]
 #[tokio::test(start_paused = true)]
 async fn one_collector_sweeps(#[case] answers: Vec<(u16, Value)>, #[case] asked: usize) {
     let archive = Archive::over(Arc::new(object_store::memory::InMemory::new()));

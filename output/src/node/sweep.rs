@@ -16,19 +16,29 @@ use crate::archive::{Archive, Uid};
 const PACE: Duration = Duration::from_mins(1);
 /// How long a collector that sweeps may be silent before another one does.
 pub(crate) const SILENT: Duration = Duration::from_mins(5);
+/// After so many passes in a row that failed, another one may try.
+const TRIES: u32 = 5;
 /// How many Boxes a list gives at once.
 const PAGE: u32 = 500;
 /// How old what nobody owns must be.
 const ABANDONED: Duration = Duration::from_hours(24);
 
 /// Sweeps for ever, while the lease is held. What fails is tried in the next pass; a failure deletes
-/// nothing.
+/// nothing. After some of them another collector may try, which perhaps reaches what this one cannot.
 pub(crate) async fn sweep(client: Client, archive: Archive, mut election: Election) {
-    let mut absent = Absent::default();
+    let (mut absent, mut failures) = (Absent::default(), 0_u32);
     loop {
         tokio::time::sleep(PACE).await;
-        if let Err(error) = turn(&client, &archive, &mut absent, &mut election).await {
-            tracing::warn!(error = %error, "the archive was not swept");
+        let Err(error) = turn(&client, &archive, &mut absent, &mut election).await else {
+            failures = 0;
+            continue;
+        };
+        tracing::warn!(error = %error, "the archive was not swept");
+        failures += 1;
+        if failures.is_multiple_of(TRIES)
+            && let Err(error) = in_time(election.release()).await
+        {
+            tracing::warn!(error = %error, "the sweeper's lease was not given up");
         }
     }
 }
@@ -41,16 +51,10 @@ pub(crate) async fn turn(
     absent: &mut Absent,
     election: &mut Election,
 ) -> anyhow::Result<()> {
-    if !in_time(election.attempt()).await? {
-        *absent = Absent::default();
-        return Ok(());
+    if in_time(election.attempt()).await? {
+        pass(client, archive, absent).await?;
     }
-    let swept = pass(client, archive, absent).await;
-    if swept.is_err() {
-        // Another one may reach what this one cannot.
-        in_time(election.release()).await?;
-    }
-    swept
+    Ok(())
 }
 
 pub(crate) async fn pass(

@@ -70,6 +70,11 @@ impl Folder {
         }
     }
 
+    /// The last attempt that has a file.
+    pub(crate) fn newest_attempt(&self) -> io::Result<Option<u32>> {
+        Ok(self.list()?.last().map(|last| last.attempt))
+    }
+
     fn id_of(&self, name: &LogName) -> io::Result<Option<FileId>> {
         match statat(&self.0, name.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some((stat.st_dev, stat.st_ino))),

@@ -1,10 +1,13 @@
 //! A file that a tailer holds, and what it says to others.
 
 use std::collections::VecDeque;
+use std::io;
 use std::time::Instant;
 
+use super::folder::Folder;
 use super::snapshot::{Found, Opened, find};
 use super::source::Source;
+use super::writers::Ask;
 use crate::archive::{Gap, GapReason, LineHead};
 use crate::cri;
 
@@ -45,6 +48,18 @@ impl Held {
             closed: None,
             gap_before: opened.after_bad.then_some(unreadable),
             errors: 0,
+        }
+    }
+
+    /// Whether there is a later file than this, the newest one. Of another attempt it is looked for once
+    /// nobody writes to this one, and nothing is left to be read.
+    pub(crate) fn is_followed(&self, folder: &Folder, attempt: u32, ask: Ask) -> io::Result<bool> {
+        match folder.current(attempt)? {
+            Some(current) if current != self.source.id => Ok(true),
+            _ if self.quiet.is_none() || self.source.is_written(ask) == Some(true) => Ok(false),
+            _ => Ok(folder
+                .newest_attempt()?
+                .is_some_and(|newest| newest > attempt)),
         }
     }
 

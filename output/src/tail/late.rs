@@ -20,9 +20,16 @@ pub(crate) struct Late(Vec<(Source, Instant)>);
 
 impl Late {
     /// Watches a file that there was a later one of since then, if it may grow.
-    pub(crate) fn watch(&mut self, source: Source, since: Instant, ask: Ask) {
+    pub(crate) fn watch(
+        &mut self,
+        mut source: Source,
+        since: Instant,
+        ask: Ask,
+        sink: &mut impl Sink,
+    ) {
         if source.is_written(ask) == Some(false) {
-            return;
+            // It may have grown after it was read and before it was closed.
+            return tell(&mut source, sink);
         }
         self.0.push((source, since));
         if self.0.len() > MOST {
@@ -36,10 +43,21 @@ impl Late {
             let may_grow = source
                 .is_written(ask)
                 .unwrap_or_else(|| now.saturating_duration_since(*since) < WATCHED);
-            if let Some(bytes) = source.pass() {
-                sink.gap(missing(GapReason::RotatedAway, Some(bytes)));
-            }
+            tell(source, sink);
             may_grow
         });
+    }
+
+    /// Whether somebody writes to one of them.
+    pub(crate) fn is_any_written(&self, ask: Ask) -> bool {
+        let mut all = self.0.iter();
+        all.any(|(source, _)| source.is_written(ask) == Some(true))
+    }
+}
+
+/// Tells what came to a file after it was read.
+fn tell(source: &mut Source, sink: &mut impl Sink) {
+    if let Some(bytes) = source.pass() {
+        sink.gap(missing(GapReason::RotatedAway, Some(bytes)));
     }
 }

@@ -166,12 +166,9 @@ impl Tail {
         self.files.len()
     }
 
-    /// How many bytes it holds of files that the kubelet has removed. It keeps as many as these itself.
+    /// How many bytes it holds of files that the kubelet has removed.
     #[must_use]
     pub fn removed(&self) -> u64 {
-        if self.files.len() <= HELD_IF_CROWDED {
-            return 0;
-        }
         self.files.iter().map(|held| held.source.removed()).sum()
     }
 
@@ -195,9 +192,9 @@ impl Tail {
         let Some(folder) = &self.folder else {
             return Ok(());
         };
-        let newest = self.files.back().map(|held| held.source.id);
-        let current = folder.current(self.attempt)?;
-        if newest.is_some() && (current.is_none() || current == newest) {
+        if let Some(newest) = self.files.back()
+            && !newest.is_followed(folder, self.attempt, self.ask)?
+        {
             return Ok(());
         }
         let found = snapshot(folder, &self.known)?;
@@ -233,12 +230,16 @@ impl Tail {
         }
     }
 
-    /// The beginning of an attempt may be gone that has a rotated file when it is first seen.
+    /// The beginning of an attempt may be gone that has a rotated file when it is first seen, and so may
+    /// be one of several before it.
     fn tell_of_beginnings(&self, found: &mut VecDeque<Held>) {
         let mut before = self.files.back().map(|newest| newest.source.attempt);
         for held in found {
-            let is_later = before.is_some_and(|before| before < held.source.attempt);
-            if is_later && held.rotated {
+            let attempt = held.source.attempt;
+            let is_later = before.is_some_and(|before| before < attempt);
+            // An attempt between may have run, and be removed already.
+            let skips = before.is_some_and(|before| before + 2 < attempt);
+            if skips || (is_later && held.rotated) {
                 held.gap_before = Some(missing(GapReason::RotatedAway, None));
             }
             before = Some(held.source.attempt);
@@ -449,7 +450,7 @@ impl Tail {
         }
         let since = self.files.get(1).map_or(now, |next| next.seen);
         if let Some(first) = self.files.pop_front() {
-            self.late.watch(first.source, since, self.ask);
+            self.late.watch(first.source, since, self.ask, sink);
         }
         Ok(())
     }
@@ -472,7 +473,10 @@ impl Tail {
         };
         match last.source.is_written(self.ask) {
             Some(false) => checked > *last.closed.get_or_insert(checked),
-            Some(true) => settled(ended, OPEN),
+            Some(true) => {
+                last.closed = None;
+                settled(ended, OPEN)
+            }
             None => settled(quiet, SETTLE) && settled(ended, ENDED),
         }
     }
@@ -490,7 +494,8 @@ impl Tail {
     ) -> io::Result<()> {
         self.late.check(now, self.ask, sink);
         let last = self.files.front();
-        let open = last.is_some_and(|last| last.source.is_written(self.ask) == Some(true));
+        let open = last.is_some_and(|last| last.source.is_written(self.ask) == Some(true))
+            || self.late.is_any_written(self.ask);
         self.close_first(now, buffer, sink)?;
         if open || (ran && self.begun != Begun::Reading) {
             self.miss_end(sink);

@@ -56,6 +56,28 @@ fn a_later_attempt_whose_beginning_may_be_gone_says_so() {
     assert!(reader.seen.bytes.ends_with(b"round 4\n"));
 }
 
+/// An attempt that never ran has no log. A reader that is there sees the next one all the same.
+#[rstest::rstest]
+#[case(Reader::new, 1, vec![])]
+#[case(Reader::unsure, 1, vec![])]
+#[case(Reader::new, 2, vec![GapReason::RotatedAway])]
+fn attempts_without_a_log_are_passed_over(
+    #[case] new: fn(&Kubelet, Option<Position>) -> Reader,
+    #[case] without: u32,
+    #[case] reasons: Vec<GapReason>,
+) {
+    let mut kubelet = Kubelet::start();
+    let mut reader = new(&kubelet, None);
+    kubelet.write("first\n");
+    reader.drain();
+    kubelet.attempt += without;
+    kubelet.attempt_again();
+    kubelet.write("the next that ran\n");
+    reader.end(&mut kubelet);
+    assert_eq!(reader.seen.bytes, b"first\nthe next that ran\n");
+    assert_eq!(reader.reasons(), reasons);
+}
+
 /// One that never ran has no log.
 #[rstest::rstest]
 #[case(1, vec![])]

@@ -108,10 +108,26 @@ fn a_renamed_file_that_grows_after_it_was_let_go_is_a_gap(
     reader.drain();
     assert_eq!(reader.seen.bytes, b"first\nnew\n");
     old.write_all(LATE).unwrap();
+    drop(old);
     reader.end(&mut kubelet);
     assert_eq!(reader.seen.bytes, b"first\nnew\n");
     assert_eq!(reader.reasons(), [GapReason::RotatedAway]);
     assert_eq!(reader.seen.gaps[0].bytes, Some(LATE.len() as u64));
+}
+
+#[test]
+fn a_renamed_file_that_is_still_written_at_the_end_may_go_on() {
+    let mut kubelet = Kubelet::start();
+    let mut reader = Reader::new(&kubelet, None);
+    kubelet.write("first\n");
+    while !reader.step() {}
+    let _old = kubelet.rename();
+    kubelet.write("new\n");
+    while !reader.step() {}
+    reader.now += SETTLE * 30;
+    reader.end(&mut kubelet);
+    assert_eq!(reader.seen.bytes, b"first\nnew\n");
+    assert_eq!(reader.reasons(), [GapReason::EndUnseen]);
 }
 
 #[test]
