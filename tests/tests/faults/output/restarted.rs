@@ -69,6 +69,7 @@ async fn in_two_attempts(world: &World) -> Result<()> {
     running.is_stored().await?;
     running.log.attempt_again()?;
     running.log.out(noise(100))?;
+    running.is_stored().await?;
     running.log.rotate()?;
     running.log.err("of the second attempt\n")?;
     running.ends().await?;
