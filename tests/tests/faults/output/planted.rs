@@ -35,7 +35,7 @@ async fn beside_a_log(world: &World) -> Result<()> {
     symlink("0.log", here.join("0.log.20200101-000003"))?;
     pipe(&here.join("0.log.20200101-000004"))?;
     fs::create_dir(here.join("0.log.20200101-000005"))?;
-    for name in ["1.log", "0.log.bak", "0.log.20200101-000000.tmp", "secret"] {
+    for name in ["01.log", "0.log.bak", "0.log.20200101-000000.tmp", "secret"] {
         fs::write(here.join(name), FOREIGN)?;
     }
     victim.log.out("secret of another\n")?;
