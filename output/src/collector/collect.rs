@@ -33,7 +33,7 @@ const VANISHED: Duration = Duration::from_secs(30);
 /// disk, and removing more of them frees nothing.
 const REMOVED: i64 = 2 << 30;
 /// After so many failures in a row to read a log that has ended, the rest is a gap.
-const TRIES: u32 = 20;
+const TRIES: u32 = 15;
 
 /// What all tasks share.
 #[derive(Debug)]
@@ -200,11 +200,11 @@ impl<'a> Task<'a> {
                 }
             }
             match progress {
-                Ok(Progress::Read(_)) => self.log_is_read(),
+                Ok(Progress::Read(_)) => self.forget_log_errors(),
                 // Storing took time, in which more may have come.
                 Ok(Progress::Waiting) if drained => {}
                 Ok(Progress::Waiting) => {
-                    self.log_is_read();
+                    self.forget_log_errors();
                     self.pause(POLL).await;
                 }
                 Err(error) => {
@@ -306,7 +306,7 @@ impl<'a> Task<'a> {
             self.ended = None;
         } else if self.ended.is_none() {
             self.ended = Some(Instant::now());
-            self.log_failures = 0;
+            self.forget_log_errors();
         }
     }
 
@@ -351,7 +351,8 @@ impl<'a> Task<'a> {
         }
     }
 
-    fn log_is_read(&mut self) {
+    /// What was before does not count any more.
+    fn forget_log_errors(&mut self) {
         (self.log_errors, self.log_failures) = (0, 0);
     }
 

@@ -10,7 +10,7 @@ use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostPa
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
-use super::controller::NAMESPACE;
+use super::controller::{NAMESPACE, is_ready};
 use super::output::OUTPUT_READER;
 use super::watch::{PATIENCE, gone, until};
 use super::world::World;
@@ -86,11 +86,11 @@ impl LogApi {
         scaled.map(drop).context("cannot scale the log API")
     }
 
-    /// Sets how many pods there are to be that read the archive for it, and waits until those that are
-    /// too many are gone.
+    /// Sets how many pods there are to be that read the archive for it, and waits until so many are ready,
+    /// and no more are left.
     ///
     /// # Errors
-    /// When the API server refuses it, or one stays.
+    /// When the API server refuses it, or they do not come or go.
     pub async fn scale_readers(&self, replicas: usize) -> Result<()> {
         let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
         let params = PatchParams::default();
@@ -98,15 +98,18 @@ impl LogApi {
         let scaled = all.patch_scale(READER, &params, &patch).await;
         scaled.context("cannot scale the archive's reader")?;
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let fewer = async {
+        let scaled = async {
             let params = ListParams::default().labels(OUTPUT_READER);
-            while pods.list(&params).await?.items.len() > replicas {
+            loop {
+                let all = pods.list(&params).await?.items;
+                if all.len() == replicas && all.iter().all(is_ready) {
+                    return anyhow::Ok(());
+                }
                 tokio::time::sleep(AGAIN).await;
             }
-            anyhow::Ok(())
         };
-        let done = tokio::time::timeout(PATIENCE, fewer).await;
-        done.context("a reader of the archive stays")?
+        let done = tokio::time::timeout(PATIENCE, scaled).await;
+        done.context("the archive's readers are not as many as asked for")?
     }
 
     /// Waits until the API server passes requests on to it, and it answers: what the API server says
