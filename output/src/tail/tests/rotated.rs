@@ -1,5 +1,6 @@
 //! What is renamed, and what the runtime adds to it.
 
+use std::fs::File;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -61,14 +62,20 @@ fn rotations_at_any_instant_lose_nothing() {
 /// What the runtime adds to a file that was renamed.
 const LATE: &[u8] = b"2026-11-30T19:00:00Z stdout P rest of the old \n";
 
+/// A file that was read and renamed, which the runtime still writes to, and the next one.
+fn renamed(kubelet: &mut Kubelet, reader: &mut Reader) -> File {
+    kubelet.write("first\n");
+    while !reader.step() {}
+    let old = kubelet.rename();
+    kubelet.write("new\n");
+    old
+}
+
 #[test]
 fn the_rest_of_a_line_comes_after_the_rename_however_late() {
     let mut kubelet = Kubelet::start();
     let mut reader = Reader::new(&kubelet, None);
-    kubelet.write("first\n");
-    while !reader.step() {}
-    let mut old = kubelet.rename();
-    kubelet.write("new\n");
+    let mut old = renamed(&mut kubelet, &mut reader);
     reader.now += SETTLE * 10;
     assert!(reader.step(), "the new file is not read yet");
     old.write_all(LATE).unwrap();
@@ -82,10 +89,7 @@ fn the_rest_of_a_line_comes_after_the_rename_however_late() {
 fn a_renamed_file_that_the_runtime_has_closed_delays_nothing() {
     let mut kubelet = Kubelet::start();
     let mut reader = Reader::new(&kubelet, None);
-    kubelet.write("first\n");
-    while !reader.step() {}
-    drop(kubelet.rename());
-    kubelet.write("new\n");
+    drop(renamed(&mut kubelet, &mut reader));
     while !reader.step() {}
     assert_eq!(reader.seen.bytes, b"first\nnew\n");
 }
@@ -99,10 +103,7 @@ fn a_renamed_file_that_grows_after_it_was_let_go_is_a_gap(
 ) {
     let mut kubelet = Kubelet::start();
     let mut reader = new(&kubelet, None);
-    kubelet.write("first\n");
-    while !reader.step() {}
-    let mut old = kubelet.rename();
-    kubelet.write("new\n");
+    let mut old = renamed(&mut kubelet, &mut reader);
     while !reader.step() {}
     reader.now += patience;
     reader.drain();
@@ -119,10 +120,7 @@ fn a_renamed_file_that_grows_after_it_was_let_go_is_a_gap(
 fn a_renamed_file_that_is_still_written_at_the_end_may_go_on() {
     let mut kubelet = Kubelet::start();
     let mut reader = Reader::new(&kubelet, None);
-    kubelet.write("first\n");
-    while !reader.step() {}
-    let _old = kubelet.rename();
-    kubelet.write("new\n");
+    let _old = renamed(&mut kubelet, &mut reader);
     while !reader.step() {}
     reader.now += SETTLE * 30;
     reader.end(&mut kubelet);
@@ -134,10 +132,7 @@ fn a_renamed_file_that_is_still_written_at_the_end_may_go_on() {
 fn who_goes_on_after_a_file_that_is_still_written_says_that_something_may_be_missing() {
     let mut kubelet = Kubelet::start();
     let mut reader = Reader::new(&kubelet, None);
-    kubelet.write("first\n");
-    while !reader.step() {}
-    let mut old = kubelet.rename();
-    kubelet.write("new\n");
+    let mut old = renamed(&mut kubelet, &mut reader);
     while !reader.step() {}
     reader.now += SETTLE * 30;
     reader.drain();
@@ -153,10 +148,7 @@ fn who_goes_on_after_a_file_that_is_still_written_says_that_something_may_be_mis
 fn the_rest_of_a_line_is_waited_for_where_nobody_can_tell_whether_it_comes() {
     let mut kubelet = Kubelet::start();
     let mut reader = Reader::unsure(&kubelet, None);
-    kubelet.write("first\n");
-    while !reader.step() {}
-    let mut old = kubelet.rename();
-    kubelet.write("new\n");
+    let mut old = renamed(&mut kubelet, &mut reader);
     assert!(reader.step(), "the new file is not read yet");
     reader.now += SETTLE / 2;
     old.write_all(LATE).unwrap();
