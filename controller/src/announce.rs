@@ -151,17 +151,19 @@ async fn send(client: &Client, event: Event, counts: &EventCounts) {
     let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
     let api: Api<Event> = Api::namespaced(client.clone(), namespace);
     // In a namespace that is being deleted, and for one already sent, this fails, and may.
-    let creating = timeout(PATIENCE, async {
-        let created = api.create(&PostParams::default(), &event).await;
-        anyhow::Ok(created?)
-    });
-    match creating.await.unwrap_or_else(|late| Err(late.into())) {
-        Ok(_) => counts.sent.inc(),
-        Err(error) => {
-            tracing::debug!(error = %error, "an Event was not accepted");
-            counts.refused.inc()
+    let params = PostParams::default();
+    match timeout(PATIENCE, api.create(&params, &event)).await {
+        Ok(Ok(_)) => {
+            counts.sent.inc();
         }
-    };
+        Ok(Err(error)) => refused(counts, &error),
+        Err(late) => refused(counts, &late),
+    }
+}
+
+fn refused(counts: &EventCounts, error: &dyn std::error::Error) {
+    tracing::debug!(error = %error, "an Event was not accepted");
+    counts.refused.inc();
 }
 
 #[cfg(test)]
@@ -201,7 +203,7 @@ mod tests {
             }
         };
         let patience = Duration::from_mins(1);
-        tokio::time::timeout(patience, both).await.unwrap();
+        timeout(patience, both).await.unwrap();
         assert_eq!((counts.sent.get(), counts.dropped.get()), (0, 0));
     }
 

@@ -242,7 +242,7 @@ impl Tail {
             if skips || (is_later && held.rotated) {
                 held.gap_before = Some(missing(GapReason::RotatedAway, None));
             }
-            before = Some(held.source.attempt);
+            before = Some(attempt);
         }
     }
 
